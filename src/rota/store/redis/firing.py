@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.store.contract import Fired
-from rota.store.redis.codec import UNKNOWN_LAST, pack_last
+from rota.store.redis.codec import UNKNOWN_LAST
 from rota.store.redis.fast.plain_firing import fire_plain
 from rota.store.redis.guarded_write import stored_schedule
 from rota.store.redis.schedules import MOST_AT_ONCE, ScheduleRead, put_schedule
@@ -54,7 +54,7 @@ def _decided(firing: Firing, wanted: ScheduleRead, write: GuardedWrite) -> tuple
         write.record_skip(name, skip)
     after = _advanced(firing, schedule, placed.jobs, write.now)
     put_schedule(write, after, schedule)
-    write.set_last_run(name, pack_last(after.last), is_own=True)
+    write.set_last_run(name, after.last, is_own=True)
     return True, Fired.of(name, placed.jobs, placed.skips)
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from rota.model.audit_record import AuditRecord
     from rota.model.schedules.occurrence import Occurrence
-    from rota.model.schedules.schedule import Schedule
+    from rota.model.schedules.schedule import LastRun, Schedule
     from rota.model.schedules.slots import Skip
     from rota.store.redis.connection import Connection
     from rota.store.shared.ledger import Key
@@ -159,13 +159,11 @@ class GuardedWrite:
         self._snapshots: dict[str, JobSnapshot | None] = {}
         self._before: dict[str, Job | None] = {}
         self._after: dict[str, Job | None] = {}
-        self._accepted: dict[str, Job] = {}  # new jobs, as they were accepted
-        self._imported: set[str] = set()  # new jobs with a past
         self.counts = Counts()
         self._holders: dict[Held, str | None] = {}  # after this write
         self._guards: dict[tuple[Any, ...], Any] = {}  # answers by command
         self._commands: list[Command] = []
-        self._last_runs: list[tuple[str, list[Any]]] = []
+        self._last_runs: list[Command] = []
         self._recorded: list[Occurrence] = []  # new entries of ledgers
         self._near: dict[Key, Occurrence] = {}  # entries that they may touch
         self._erased: set[Key] = set()
@@ -202,16 +200,11 @@ class GuardedWrite:
 
     def make(self, new: NewJob) -> None:
         """Accept a job."""
-        self._insert(accept(new, self.now, next(self._positions)))
-
-    def _insert(self, job: Job) -> None:
-        self._put(job)
-        self._accepted[job.id] = job
+        self._put(accept(new, self.now, next(self._positions)))
 
     def import_job(self, job: Job) -> None:
         """Take a job as it is, from another store; its position is a new one."""
-        self._insert(msgspec.structs.replace(imported(job), seq=next(self._positions)))
-        self._imported.add(job.id)
+        self._put(msgspec.structs.replace(imported(job), seq=next(self._positions)))
 
     def add(self, new: NewJob) -> Added:
         """Accept a job unless its id, its slot or its key is taken."""
@@ -222,7 +215,7 @@ class GuardedWrite:
             return Added(holder, existed=True)
         awaited = self.find(new.waits_for) if new.waits_for else None
         must_wait = awaited is not None and awaited.is_live
-        self._insert(accept(new, self.now, next(self._positions), must_wait=must_wait))
+        self._put(accept(new, self.now, next(self._positions), must_wait=must_wait))
         return Added(new.id)
 
     def live_job(self, schedule_id: str) -> str | None:
@@ -257,7 +250,7 @@ class GuardedWrite:
             if change.state.is_final:
                 self._release_waiting(change.id)
             if change.job.schedule_id is not None and change.is_last_run:
-                self.set_last_run(change.job.schedule_id, pack_last(noted(UNKNOWN_LAST, change)))
+                self.set_last_run(change.job.schedule_id, noted(UNKNOWN_LAST, change))
         for change in changes:
             if change.is_removal:
                 self.remove(change.id)
@@ -288,10 +281,11 @@ class GuardedWrite:
         self._holders.update(dict.fromkeys(held_by(job)))
         self._after[job.id] = None
 
-    def count_end(self, before: Job, after: Job) -> None:
-        """Count the end of a running job that is written by commands."""
-        self.counts.change(before, after)
-        self.add_command("UNLEASE", before.holder or "", 1)
+    def replace_unreadable(self, running: Job, ended: Job) -> None:
+        """Write the end of a job whose record cannot be read, with a new record."""
+        self.counts.change(running, ended)
+        self._after[ended.id] = ended
+        self.add_command("UNLEASE", running.holder or "", 1)
 
     def last_held(self, schedule_id: str) -> str | None:
         """The newest held job of a schedule, of those that this write has read."""
@@ -334,12 +328,12 @@ class GuardedWrite:
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
         self._record(of_skip(schedule_id, skip))
 
-    def set_last_run(self, schedule_id: str, fields: list[Any], *, is_own: bool = False) -> None:
+    def set_last_run(self, schedule_id: str, last: LastRun, *, is_own: bool = False) -> None:
         """`is_own`: by a firing or an edit of this schedule, for which the jobs that it ended itself are no runs."""
         if is_own:
-            self._last_runs = [run for run in self._last_runs if run[0] != schedule_id]
-        if fields:
-            self._last_runs.append((schedule_id, fields))
+            self._last_runs = [run for run in self._last_runs if run[1] != schedule_id]
+        if last != UNKNOWN_LAST:
+            self._last_runs.append(["LAST", schedule_id, pack_last(last)])
 
     def add_audit_record(self, record: AuditRecord | None) -> None:
         """Add an audit record, unless it exists."""
@@ -400,8 +394,7 @@ class GuardedWrite:
             if before is None and after is None:
                 continue
             commands += index_commands(job_id, before, after)
-            is_imported = job_id in self._imported
-            commands += value_commands(job_id, before, after, self._accepted.get(job_id), is_imported=is_imported)
+            commands += value_commands(job_id, before, after)
             freed += free_commands(job_id, before, after)
             commands += lease_commands(before, after)
             if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
@@ -416,7 +409,7 @@ class GuardedWrite:
         return {
             "jobs": [(job_id, found.guard if found is not None else None) for job_id, found in self._snapshots.items()],
             "guards": [(command, to_script(answer)) for command, answer in self._guards.items()],
-            "commands": [*freed, *commands, *(["LAST", *run] for run in self._last_runs)],
+            "commands": [*freed, *commands, *self._last_runs],
         }
 
 

@@ -19,7 +19,7 @@ from rota.model.jobs.job import State
 from rota.model.jobs.series import NAMES
 from rota.model.schedules.lookahead import is_ahead
 from rota.store.contract import FEWEST_REPEATED
-from rota.store.redis.codec import Lease, binary, home_of, pack_record, standing_of
+from rota.store.redis.codec import Lease, binary, home_of, pack_record, standing_of, waiting_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -108,22 +108,15 @@ def run_commands(minute: int, runs: Iterable[int]) -> list[Command]:
     return [*added, ["ZADD", "series", minute, minute]] if added else []
 
 
-def value_commands(
-    job_id: str, before: Job | None, after: Job | None, accepted: Job | None, *, is_imported: bool
-) -> Iterator[Command]:
-    """The commands that change the stored values of a job; `accepted`: a new job as it was when it was added."""
+def value_commands(job_id: str, before: Job | None, after: Job | None) -> Iterator[Command]:
+    """The commands that change the stored values of a job."""
     if after is None:
         for name in ("job", "state", "end", "ready_at", "lease", "cancel", "progress"):
             yield ["HDEL", name, job_id]
         yield ["UNLINK", f"log:{job_id}"]
         return
     if before is None:
-        first = accepted or after
-        yield ["HSET", "job", job_id, binary(b"%d" % first.seq + pack_record(first))]
-        if is_imported:
-            yield from _import_commands(after)
-        elif after != first:
-            yield _standing_command(after)
+        yield from _new_commands(after)
         return
     if after.state is State.RUNNING:  # asked to stop: its lease and its other fields stay
         if after.cancel_reason and after.cancel_reason != before.cancel_reason:
@@ -162,19 +155,19 @@ def _standing_command(job: Job) -> Command:
     return ["HSET", home_of(job.state), job.id, binary(standing_of(job))]
 
 
-def _import_commands(job: Job) -> Iterator[Command]:
-    """The values of a job with a past; a running one has its lease, which has expired."""
+def _new_commands(job: Job) -> Iterator[Command]:
+    """The values of a new job. One of another store may have a past; a running one has its lease, which has expired."""
+    waiting = msgspec.structs.replace(job, progress=None)
+    if job.state is State.RUNNING:
+        lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
+        yield ["HSET", "lease", job.id, lease.packed()]
+        if job.cancel_reason:
+            yield ["HSET", "cancel", job.id, job.cancel_reason]
+        of_lease = {"lease_no": job.lease_no - 1, "holder": None, "started_at": None, "lease_until": None}
+        waiting = msgspec.structs.replace(waiting, state=State.QUEUED, cancel_reason=None, **of_lease)
     if job.progress is not None:
         yield ["HSET", "progress", job.id, job.progress]
-    if job.state is not State.RUNNING:
-        yield _standing_command(job)
-        return
-    yield _standing_command(
-        msgspec.structs.replace(
-            job, state=State.QUEUED, lease_no=job.lease_no - 1, holder=None, started_at=None, cancel_reason=None
-        )
-    )
-    lease = Lease(job.started_at or 0, job.lease_until or 0, job.lease_no, job.holder or "")
-    yield ["HSET", "lease", job.id, lease.packed()]
-    if job.cancel_reason:
-        yield ["HSET", "cancel", job.id, job.cancel_reason]
+    record = b"%d" % job.seq + pack_record(waiting)
+    yield ["HSET", "job", job.id, binary(record)]
+    if waiting_job(job.id, record, None) != waiting:
+        yield _standing_command(waiting)

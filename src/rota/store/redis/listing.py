@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BEYOND = 2**53  # above every position
 LONGEST_STEP = 1_000  # jobs read in one call if most of them do not match
 ALL_JOBS = [("tasks", "")]
+_REPEATED = ("index", "repeated")
 
 
 class Span(NamedTuple):
@@ -75,13 +76,11 @@ class Listing:
         if where.key is not None:
             return min(limit, len(self._job_of_key(where, None)))
         sources, span = _sources(where), self._span(where)
-        if _attempts(where) and sources == [("repeated",)] and span == Span():
+        if _attempts(where) and sources == [_REPEATED] and span == Span():
             most = "+inf" if where.most_attempts is None else where.most_attempts
             return min(limit, int(self._writer.read(["ZCOUNT", "attempts", where.least_attempts, most])[0]))
-        if len(sources) > 1 or _attempts(where):
-            return min(limit, self._count_by_steps(where, span, span.first, span.last, limit))
         first, last = max(span.first, span.after + 1), min(span.last, span.before - 1)
-        if first > last:
+        if len(sources) > 1 or _attempts(where) or first > last:
             return min(limit, self._count_by_steps(where, span, span.first, span.last, limit))
         call = self._writer.connection.call
         number = int(call("count", sources=sources, first=str(first), last=str(last), is_by_size=True).body[0])
@@ -161,12 +160,12 @@ def _by_hour(found: list[bytes]) -> dict[int, int]:
 
 def _sources(where: JobFilter) -> list[tuple[Any, ...]]:
     """The indexes that have all jobs that a filter shows; the script reads the smallest."""
-    sources: list[tuple[Any, ...]] = [] if where.least_attempts is None else [("repeated",)]
+    sources: list[tuple[Any, ...]] = [] if where.least_attempts is None else [_REPEATED]
     if where.schedule_id is not None:
-        sources.append(("schedule", where.schedule_id))
+        sources.append(("index", f"made:{where.schedule_id}"))
     if where.task is not None:
         is_prefix = where.task.endswith("*")
-        sources.append(("tasks", where.task[:-1]) if is_prefix else ("task", where.task))
+        sources.append(("tasks", where.task[:-1]) if is_prefix else ("index", f"task:{where.task}"))
     if where.states or where.queue is not None:
         states = [state.value for state in dict.fromkeys(where.states or State)]
         sources.append(("states", where.queue or False, states))

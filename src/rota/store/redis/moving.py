@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
@@ -17,7 +19,6 @@ from rota.store.redis.codec import (
     lock_of,
     log_line_of,
     occurrence_of,
-    pack_last,
     pack_lock,
     pack_log_line,
     pack_occurrence,
@@ -27,6 +28,7 @@ from rota.store.redis.listing import ALL_JOBS, BEYOND
 from rota.store.redis.records import put_entry
 from rota.store.redis.schedules import put_schedule
 from rota.store.shared.changing import TOTAL, load_queue
+from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from rota.store.shared.parts import OwnPart
 
     Found = Iterable[tuple[str, Record]]  # records, each with the cursor of what comes after it
+    Stored = Schedule | Occurrence | Entry | AuditRecord | LogLine | QueueRecord | LockRecord
     Owner = tuple[str | int, str]  # of a ledger or a log: its place in the order of owners, and its id
 
 STEP = 200  # schedules or jobs whose ledgers or logs are read in one call
@@ -71,9 +74,9 @@ class Moving:
             case "jobs":
                 return _page(((str(job.seq), job) for job in self._oldest(after or 0, limit + 1)), limit)
             case "occurrences":
-                return _page(self._occurrences(after, limit), limit)
+                return _page(self._rows("ledger", self._schedules_after, occurrence_of, after, limit), limit)
             case "logs":
-                return _page(self._logs(after, limit), limit)
+                return _page(self._rows("log", self._jobs_after, log_line_of, after, limit), limit)
             case "entries":
                 return _page(self._entries(after or ["", ""], limit), limit)
             case "locks":
@@ -86,35 +89,28 @@ class Moving:
         """The first jobs after a position."""
         return self._listing.read_step(ALL_JOBS, BEYOND, after + 1, limit, is_rising=True)[0]
 
-    def _occurrences(self, after: Any, limit: int) -> Found:
-        """Entries of ledgers, schedule by schedule."""
+    def _schedules_after(self, name: Any) -> list[Owner]:
+        return [(schedule.id, schedule.id) for schedule in self._schedules.list_schedules(None, name, STEP)]
 
-        def owners(name: Any) -> list[Owner]:
-            return [(schedule.id, schedule.id) for schedule in self._schedules.list_schedules(None, name, STEP)]
-
-        for owner, row in self._rows("ledger", owners, after, limit):
-            entry = occurrence_of(owner[1], row)
-            yield _cursor(*owner, entry.through_at), entry
-
-    def _logs(self, after: Any, limit: int) -> Found:
-        """Log lines, job by job."""
-
-        def owners(position: Any) -> list[Owner]:
-            return [(job.seq, job.id) for job in self._oldest(position or 0, STEP)]
-
-        for owner, row in self._rows("log", owners, after, limit):
-            line = log_line_of(owner[1], row)
-            yield _cursor(*owner, line.number), line
+    def _jobs_after(self, position: Any) -> list[Owner]:
+        return [(job.seq, job.id) for job in self._oldest(position or 0, STEP)]
 
     def _rows(
-        self, index: str, owners: Callable[[Any], list[Owner]], after: Any, limit: int
-    ) -> Iterable[tuple[Owner, bytes]]:
-        """The rows of sorted sets, owner by owner; `owners` reads some after one of them."""
+        self,
+        index: str,
+        owners: Callable[[Any], list[Owner]],
+        record_of: Callable[[str, bytes], Record],
+        after: Any,
+        limit: int,
+    ) -> Found:
+        """Records in sorted sets, owner by owner; `owners` reads some after one of them."""
         some, start = ([(after[0], after[1])], f"({after[2]}") if after else (owners(None), "-inf")
         while some:
-            sets = [["ZRANGEBYSCORE", f"{index}:{name}", start, "+inf", "LIMIT", 0, limit + 1] for _, name in some]
+            page = [start, "+inf", "WITHSCORES", "LIMIT", 0, limit + 1]
+            sets = [["ZRANGEBYSCORE", f"{index}:{name}", *page] for _, name in some]
             for owner, rows in zip(some, self._writer.read(*sets), strict=True):
-                yield from ((owner, row) for row in rows)
+                for row, score in zip(rows[::2], rows[1::2], strict=True):
+                    yield _cursor(*owner, int(float(score))), record_of(owner[1], row)
             some, start = owners(some[-1][0]), "-inf"
 
     def _entries(self, beyond: list[str], limit: int) -> Found:
@@ -146,11 +142,9 @@ class Moving:
         return self._writer.decide_one("add", decided, is_work=False) if records else 0
 
 
-def _stored(record: Record) -> Command:
+def _stored(record: Stored) -> Command:
     """The command that reads what is stored of a record."""
     match record:
-        case Job():
-            return ["HGET", "job", record.id]
         case Schedule():
             return ["HGET", "schedule", record.id]
         case Occurrence():
@@ -171,45 +165,31 @@ def _stored(record: Record) -> Command:
 
 def _take(write: GuardedWrite, record: Record) -> bool:
     """Write a record that is new; whether it was."""
-    if isinstance(record, Job):
-        is_new = write.find(record.id) is None
-        if is_new:
-            write.import_job(record)
-        return is_new
-    (found,) = write.read(_stored(record))
-    if isinstance(record, QueueRecord):
-        return _take_queue(write, record, found[1:])
-    if isinstance(record, LogLine):
-        is_new = not found or record.number > int(float(found[1]))
-    elif isinstance(record, LockRecord):
-        is_new = record.number > lock_of(found).number
-    else:
-        is_new = not found
-    if is_new:
-        _put(write, record, found)
-    return is_new
-
-
-def _put(
-    write: GuardedWrite, record: Schedule | Occurrence | Entry | AuditRecord | LogLine | LockRecord, found: Any
-) -> None:
+    found: Any = write.find(record.id) if isinstance(record, Job) else write.read(_stored(record))[0]
     match record:
+        case QueueRecord():
+            return _take_queue(write, record, found[1:])
+        case LogLine() if not found or record.number > int(float(found[1])):
+            line = binary(b"%d|" % record.number + pack_log_line(record))
+            write.add_command("ZADD", f"log:{record.job_id}", record.number, line)
+        case LockRecord() if record.number > (lock := lock_of(found)).number:
+            lock = msgspec.structs.replace(lock, number=record.number)
+            write.add_command("HSET", "lock", record.name, binary(pack_lock(lock)))
+        case _ if found or isinstance(record, LogLine | LockRecord):
+            return False
+        case Job():
+            write.import_job(record)
         case Schedule():
             put_schedule(write, record, None)
-            write.set_last_run(record.id, pack_last(record.last))
+            write.set_last_run(record.id, record.last)
         case Occurrence():
-            ledger = f"ledger:{record.schedule_id}"
-            write.add_command("ZADD", ledger, record.through_at, binary(pack_occurrence(record)))
+            entry = binary(pack_occurrence(record))
+            write.add_command("ZADD", f"ledger:{record.schedule_id}", record.through_at, entry)
         case Entry():
             put_entry(write, record)
         case AuditRecord():
             write.add_audit_record(record)
-        case LogLine():
-            line = binary(b"%d|" % record.number + pack_log_line(record))
-            write.add_command("ZADD", f"log:{record.job_id}", record.number, line)
-        case LockRecord():
-            lock = msgspec.structs.replace(lock_of(found), number=record.number)
-            write.add_command("HSET", "lock", record.name, binary(pack_lock(lock)))
+    return True
 
 
 def _take_queue(write: GuardedWrite, queue: QueueRecord, numbers: Sequence[bytes | None]) -> bool:
@@ -225,9 +205,5 @@ def _cursor(*parts: str | int) -> str:
 
 def _page(found: Found, limit: int) -> Page[Record]:
     """The first of some records, and the cursor of the next page."""
-    shown: list[tuple[str, Record]] = []
-    for entry in found:
-        if len(shown) == limit:
-            return Page([record for _, record in shown], shown[-1][0])
-        shown.append(entry)
-    return Page([record for _, record in shown])
+    page = page_of(list(islice(found, limit + 1)), limit, itemgetter(0))
+    return Page([record for _, record in page.items], page.cursor)

@@ -8,7 +8,7 @@ from rota.model.jobs.settle import cancel
 from rota.model.schedules.edit import audit_after, schedule_after
 from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Due
-from rota.store.redis.codec import UNKNOWN_LAST, binary, pack_last, pack_schedule, schedule_of
+from rota.store.redis.codec import UNKNOWN_LAST, binary, pack_schedule, schedule_of
 from rota.store.redis.guarded_write import GuardedWrite, stored_schedule
 from rota.store.shared.batching import FEW_DUE, batches
 from rota.store.shared.matching import schedule_matches
@@ -89,8 +89,8 @@ class Schedules:
             made = _add_jobs(write, edit, deleted)
             after = schedule_after(edit, None if current is None else UNKNOWN_LAST, made)
             put_schedule(write, after, current)
-            if after.last != (LastRun() if current is None else UNKNOWN_LAST):
-                write.set_last_run(edit.id, pack_last(after.last))
+            if current is not None or after.last != LastRun():
+                write.set_last_run(edit.id, after.last)
         write.add_audit_record(audit_after(edit, made))
         write.erase(edit.id, edit.reopens)
         for skip in edit.skips:
@@ -199,12 +199,16 @@ def _index_for(where: ScheduleFilter | None) -> str:
     return "names" if where is None or where.origin is None else f"origin:{where.origin}"
 
 
-def _indexes_of(schedule: Schedule | None) -> list[str]:
-    """The indexes that a schedule is in by its values."""
+def _indexes_of(schedule: Schedule | None) -> dict[str, int]:
+    """The indexes that a schedule is in, and its score in each."""
     if schedule is None:
-        return []
-    tenant = schedule.spec.tenant
-    return [f"origin:{schedule.origin.name}", *([f"tenant:{tenant}"] if tenant else [])]
+        return {}
+    indexes = {"names": 0, f"origin:{schedule.origin.name}": 0}
+    if schedule.spec.tenant:
+        indexes[f"tenant:{schedule.spec.tenant}"] = 0
+    if schedule.due_at is not None:
+        indexes["dues"] = schedule.due_at
+    return indexes
 
 
 def _job_ids(wanted: ScheduleRead, write: GuardedWrite) -> list[str]:
@@ -222,7 +226,7 @@ def _revoke(write: GuardedWrite, edit: Edit, wanted: ScheduleRead, reason: str) 
     deleted = [job for job in waiting if edit.deletes(job)]
     write.delete_unstarted(*deleted)
     write.apply(cancel(job, write.now, reason) for job in waiting if not edit.deletes(job))
-    write.set_last_run(edit.id, [], is_own=True)
+    write.set_last_run(edit.id, UNKNOWN_LAST, is_own=True)
     return {job.fire_at for job in deleted}
 
 
@@ -234,23 +238,20 @@ def _add_jobs(write: GuardedWrite, edit: Edit, deleted: set[int | None]) -> list
 
 def put_schedule(write: GuardedWrite, schedule: Schedule, before: Schedule | None) -> None:
     write.add_command("HSET", "schedule", schedule.id, binary(pack_schedule(schedule)))
-    write.add_command("ZADD", "names", 0, schedule.id)
-    old, new = _indexes_of(before), _indexes_of(schedule)
-    for index in old:
-        if index not in new:
-            write.add_command("ZREM", index, schedule.id)
-    for index in new:
-        if index not in old or (before is not None and before.problem):  # an unreadable one does not say where it is
-            write.add_command("ZADD", index, 0, schedule.id)
-    if schedule.due_at is None:
-        write.add_command("ZREM", "dues", schedule.id)
-    else:
-        write.add_command("ZADD", "dues", schedule.due_at, schedule.id)
+    _put_in_indexes(write, schedule.id, before, schedule)
+
+
+def _put_in_indexes(write: GuardedWrite, name: str, before: Schedule | None, after: Schedule | None) -> None:
+    """In all of them, whatever `before` says: a schedule that could not be read was dropped from what is due."""
+    new = _indexes_of(after)
+    for index in {**_indexes_of(before), "dues": 0}.keys() - new.keys():
+        write.add_command("ZREM", index, name)
+    for index, score in new.items():
+        write.add_command("ZADD", index, score, name)
 
 
 def _remove(write: GuardedWrite, name: str, before: Schedule | None) -> None:
-    for index in (*_indexes_of(before), "names", "dues"):
-        write.add_command("ZREM", index, name)
+    _put_in_indexes(write, name, before, None)
     write.add_command("HDEL", "schedule", name)
     write.add_command("UNLINK", f"last:{name}")
     write.add_command("UNLINK", f"ledger:{name}")

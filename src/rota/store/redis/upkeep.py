@@ -14,9 +14,8 @@ from rota.model.jobs.series import first_kept, last_kept
 from rota.model.jobs.settle import apply, claim, settle
 from rota.model.micros import SECOND
 from rota.store.contract import Pruned
-from rota.store.redis.codec import TIME_WIDTH, audit_key, binary, lease_of, pack_record, standing_of
+from rota.store.redis.codec import TIME_WIDTH, audit_key, lease_of
 from rota.store.redis.guarded_write import GuardedWrite
-from rota.store.redis.indexes import index_commands
 from rota.store.redis.listing import ALL_JOBS, BEYOND
 from rota.store.redis.operations import counts_of
 from rota.store.shared.pruning import Ended, jobs_to_prune
@@ -130,11 +129,7 @@ def fail_unreadable(writer: GuardedWriter, job: Job, record: bytes | None, now: 
     failed = apply(settle(running, Undecodable(job.error or ""), RetryPolicy(), now, 0.0))
     write = GuardedWrite(writer, now)
     write.guard(["HGET", "lease", job.id], lease)
-    write.count_end(running, failed)
-    write.add_command("HSET", "job", job.id, binary(b"%d" % job.seq + pack_record(queued)))
-    write.add_command("HSET", "end", job.id, binary(standing_of(failed)))
+    write.replace_unreadable(running, failed)
     for name in ("state", "lease", "cancel", "ready_at"):
         write.add_command("HDEL", name, job.id)
-    for command in index_commands(job.id, None, failed):
-        write.add_command(*command)
     writer.commit("change", [write], is_work=False)

@@ -43,21 +43,10 @@ end
 
 -- The keys of the other source, if there is one alone and Redis can intersect them.
 local function other_keys()
-  local others
-  for _, keys in ipairs(sources) do
-    if keys ~= best then
-      if others or ask.since or ask['until'] or ask.least_attempts then
-        return nil
-      end
-      others = keys
-    end
+  local other = sources[best == sources[1] and 2 or 1]
+  if #sources == 2 and not (other.has_running or ask.since or ask['until'] or ask.least_attempts) then
+    return other
   end
-  for _, key in ipairs(others or {}) do
-    if key == 'lease' then
-      return nil
-    end
-  end
-  return others
 end
 
 -- How many jobs of an index the other source has: each is in one of its indexes at most.

@@ -1,27 +1,18 @@
 
--- The position after a MessagePack text or binary.
-local WIDTHS = { [0xd9] = 1, [0xda] = 2, [0xdb] = 4, [0xc4] = 1, [0xc5] = 2, [0xc6] = 4 }  -- of its length, in bytes
-local function after(text, at)
-  local head = string.byte(text, at)
-  if head >= 0xa0 and head <= 0xbf then
-    return at + 1 + head - 0xa0
-  end
-  local length = 0
-  for n = 1, WIDTHS[head] do
-    length = length * 256 + string.byte(text, at + n)
-  end
-  return at + 1 + WIDTHS[head] + length
-end
-
+-- The queue and the creation time of a job: in its record they follow its task and its payload. The payload is not decoded:
+-- cmsgpack knows no binary type.
+local WIDTHS = { [0xc4] = 1, [0xc5] = 2, [0xc6] = 4 }  -- of its length, in bytes
 local function parse(record)
   local _, head = string.find(record, '^%d+|%-?%d+|.')
-  local first = string.byte(record, head) == 0xdc and head + 3 or head + 1
-  local rest, queue = cmsgpack.unpack_one(record, after(record, after(record, first)) - 1)
-  local _, created = cmsgpack.unpack_one(record, rest)
+  local payload = cmsgpack.unpack_one(record, string.byte(record, head) == 0xdc and head + 2 or head)
+  local width, length = WIDTHS[string.byte(record, payload + 1)], 0
+  for n = 1, width do
+    length = length * 256 + string.byte(record, payload + 1 + n)
+  end
+  local _, queue, created = cmsgpack.unpack_limit(record, 2, payload + 1 + width + length)
   return queue, tonumber(created)
 end
 
--- The queue and the creation time of a job: in its record they follow its task and its payload, which is not decoded.
 local function queue_and_time(record)
   local is_readable, queue, created = pcall(parse, record)
   if is_readable and created then
@@ -30,14 +21,10 @@ local function queue_and_time(record)
   return false, 0  -- as Python shows a job that it cannot read
 end
 
-local function record_of(id)
-  return redis.call('HGET', P .. 'job', id)
-end
-
 -- The running jobs {id, position} of a queue, or of all, between two positions.
 local function running_between(queue, first, last)
   local ids, found = redis.call('HKEYS', P .. 'lease'), {}
-  for n, record in ipairs(#ids > 0 and many_read('HMGET', 'job', ids) or {}) do
+  for n, record in ipairs(many_read('HMGET', 'job', ids)) do
     local position = tonumber(position_of(record) or 0)
     if position >= first and position <= last and (not queue or queue_and_time(record) == queue) then
       found[#found + 1] = { ids[n], position }
@@ -50,16 +37,8 @@ end
 
 local SOURCES = {}
 
-function SOURCES.task(name)
-  return { 'task:' .. name }
-end
-
-function SOURCES.schedule(name)
-  return { 'made:' .. name }
-end
-
-function SOURCES.repeated()
-  return { 'repeated' }
+function SOURCES.index(key)
+  return { key }
 end
 
 function SOURCES.tasks(prefix)
@@ -79,6 +58,7 @@ function SOURCES.states(queue, states)
   for _, state in ipairs(states) do
     if state == 'running' then
       keys[#keys + 1] = 'lease'  -- of all queues, in no order: they are few
+      keys.has_running = true
     else
       for _, name in ipairs(queue and { queue } or queue_names()) do
         if state == 'queued' then
@@ -108,13 +88,10 @@ local most_keys
 local since, till = tonumber(ask.since or '-inf'), tonumber(ask['until'] or 'inf')
 local certain_from, certain_to = tonumber(ask.certain_from or '-inf'), tonumber(ask.certain_to or 'inf')
 
--- The first and the last position of a source's jobs; nothing if running ones are among them, which are in no order.
+-- The first and the last position of a source's jobs.
 local function span_of(keys)
   local first, last = math.huge, -1
   for _, key in ipairs(keys) do
-    if key == 'lease' then
-      return nil
-    end
     local low = redis.call('ZRANGE', P .. key, 0, 0, 'WITHSCORES')[2]
     if low then
       local high = redis.call('ZREVRANGE', P .. key, 0, 0, 'WITHSCORES')[2]
@@ -129,11 +106,8 @@ end
 local FEW_KEYS = 40
 local function common_span(low, high)
   for _, keys in ipairs(#sources > 1 and sources or {}) do
-    local first, last
-    if #keys <= FEW_KEYS then
-      first, last = span_of(keys)
-    end
-    if first then
+    if #keys <= FEW_KEYS and not keys.has_running then  -- running ones are in no order
+      local first, last = span_of(keys)
       low, high = math.max(low, first), math.min(high, last)
     end
   end
@@ -160,7 +134,7 @@ local function keep_those_in(keys, ids, left)
   for _, key in ipairs(keys) do
     local values = many_read(key == 'lease' and 'HMGET' or 'ZMSCORE', key, ids)
     for n in pairs(left) do
-      if values[n] and (key ~= 'lease' or not keys.queue or queue_and_time(record_of(ids[n])) == keys.queue) then
+      if values[n] and (key ~= 'lease' or not keys.queue or queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue) then
         found[n] = true
       end
     end
@@ -176,7 +150,7 @@ local function keep_those_of_time(ids, positions, left)
       unsure[#unsure + 1], numbers[#numbers + 1] = ids[n], n
     end
   end
-  for n, record in ipairs(#unsure > 0 and many_read('HMGET', 'job', unsure) or {}) do
+  for n, record in ipairs(many_read('HMGET', 'job', unsure)) do
     local _, created = queue_and_time(record)
     if created < since or created >= till then
       left[numbers[n]] = nil
@@ -207,7 +181,7 @@ local function shown_of(ids, positions)
     end
   end
   keep_those_of_time(ids, positions, left)
-  if ask.least_attempts and #ids > 0 then
+  if ask.least_attempts then
     keep_those_with_attempts(ids, left)
   end
   for n = 1, #ids do
