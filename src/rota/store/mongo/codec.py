@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from bson.timestamp import Timestamp
 
-from rota.model.jobs.job import Job, NewJob, accept
-from rota.model.jobs.outcome import Undecodable
-from rota.model.jobs.retry import RetryPolicy
-from rota.model.jobs.settle import Change, apply, claim, settle
+from rota.model.jobs.job import Job, NewJob
+from rota.model.jobs.settle import Change
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
-from rota.store.shared.unpacking import unreadable_schedule
+from rota.store.shared import unpacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,9 +103,8 @@ def unreadable_job(document: Document, err: Exception, *, holder: str = "nobody"
         payload=b"",
         queue=_text(document.get("queue"), "default"),
     )
-    claimed = claim(accept(new, at, _whole(seq_of(document.get("seq")))), holder, at, at)
     reason = f"the stored job cannot be read: {err}"
-    return apply(settle(claimed, Undecodable(reason), RetryPolicy(), at, 0.0))
+    return unpacking.unreadable_job(new, reason, seq=_whole(seq_of(document.get("seq"))), at=at, holder=holder)
 
 
 def _whole(value: object) -> int:
@@ -163,7 +160,7 @@ def schedule_of(document: Document) -> Schedule:
     except (msgspec.MsgspecError, TypeError, ValueError, KeyError) as err:
         names = ("version", "created_at", "updated_at", "fired_through")
         plain = {name: _whole(document.get(name)) for name in names}
-        return unreadable_schedule(str(document.get("_id")), repr(err), **plain)
+        return unpacking.unreadable_schedule(str(document.get("_id")), repr(err), **plain)
 
 
 def _readable_schedule(document: Document) -> Schedule:

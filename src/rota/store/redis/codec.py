@@ -17,17 +17,16 @@ from msgspec import Struct
 
 from rota.errors import UnlawfulMove
 from rota.model.entry import Entry
-from rota.model.jobs.job import Job, State
+from rota.model.jobs.job import Job, NewJob, State
 from rota.model.jobs.settle import claim, promote
 from rota.model.lock import LockState
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import LastRun, Schedule
 from rota.store.contract import LogLine
-from rota.store.shared.unpacking import audit_record_from, unreadable_schedule
+from rota.store.shared.unpacking import audit_record_from, unreadable_job, unreadable_schedule
 
 if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord
-    from rota.model.jobs.job import NewJob
     from rota.model.jobs.settle import Change
 
 encode = msgspec.msgpack.Encoder().encode
@@ -185,22 +184,13 @@ def job_of(job_id: str, snapshot: JobSnapshot) -> Job:
         return unreadable(job_id, snapshot.record, err)
 
 
-def unreadable(job_id: str, record: bytes | None, err: Exception) -> Job:
+def unreadable(job_id: str, record: bytes | None, err: Exception, queue: str | None = None) -> Job:
     """What is shown in place of a job whose record cannot be read."""
     position = (record or b"").split(b"|", 1)[0]
-    return Job(
-        id=job_id,
-        seq=int(position) if position.isdigit() else 0,
-        task="unreadable",
-        payload=b"",
-        state=State.FAILED,
-        queue=_queue_of(record or b""),
-        priority=0,
-        created_at=0,
-        run_at=0,
-        finished_at=0,
-        error=f"the stored job cannot be read: {err if record else 'Redis has no record of it any more'}",
-    )
+    new = NewJob(id=job_id, task="unreadable", payload=b"", queue=queue or _queue_of(record or b""))
+    cause = err if record else "Redis has no record of it any more"
+    seq = int(position) if position.isdigit() else 0
+    return unreadable_job(new, f"the stored job cannot be read: {cause}", seq=seq, at=0)
 
 
 def _queue_of(record: bytes) -> str:

@@ -6,8 +6,6 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from rota.failpoints import reach
 from rota.model.jobs.series import count_runs, minute_of
 from rota.model.jobs.settle import apply, claim, promote
@@ -137,8 +135,7 @@ class Exchanger:
                     job = promote(job, int(ready[n]))
                 jobs.append(claim(job, holder, now, until))
             except UNREADABLE as err:
-                shown = msgspec.structs.replace(unreadable(job_id, record, err), queue=queues[n].decode())
-                fail_unreadable(self._writer, shown, record, now)
+                fail_unreadable(self._writer, unreadable(job_id, record, err, queues[n].decode()), record, now)
         return jobs
 
 

@@ -281,11 +281,11 @@ class GuardedWrite:
         self._holders.update(dict.fromkeys(held_by(job)))
         self._after[job.id] = None
 
-    def replace_unreadable(self, running: Job, ended: Job) -> None:
-        """Write the end of a job whose record cannot be read, with a new record."""
-        self.counts.change(running, ended)
-        self._after[ended.id] = ended
-        self.add_command("UNLEASE", running.holder or "", 1)
+    def replace_unreadable(self, failed: Job) -> None:
+        """Write what stands for a running job whose record cannot be read."""
+        self.counts.move(failed.queue, State.RUNNING, failed.state)
+        self._after[failed.id] = failed
+        self.add_command("UNLEASE", failed.holder or "", 1)
 
     def last_held(self, schedule_id: str) -> str | None:
         """The newest held job of a schedule, of those that this write has read."""

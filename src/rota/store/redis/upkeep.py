@@ -5,13 +5,8 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from rota.model.jobs.job import State
-from rota.model.jobs.outcome import Undecodable
-from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.job import NewJob, State
 from rota.model.jobs.series import first_kept, last_kept
-from rota.model.jobs.settle import apply, claim, settle
 from rota.model.micros import SECOND
 from rota.store.contract import Pruned
 from rota.store.redis.codec import TIME_WIDTH, audit_key, lease_of
@@ -19,11 +14,12 @@ from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.redis.listing import ALL_JOBS, BEYOND
 from rota.store.redis.operations import counts_of
 from rota.store.shared.pruning import Ended, jobs_to_prune
+from rota.store.shared.unpacking import unreadable_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rota.model.jobs.job import Job
+    from rota.model.jobs.job import Job, State
     from rota.store.contract import Retention
     from rota.store.redis.changing import Changer
     from rota.store.redis.guarded_write import GuardedWriter
@@ -122,14 +118,12 @@ def fail_unreadable(writer: GuardedWriter, job: Job, record: bytes | None, now: 
     if lease is None:
         return
     held = lease_of(lease)
-    queued = msgspec.structs.replace(
-        job, payload=record or b"", state=State.QUEUED, created_at=now, run_at=now, finished_at=None, error=None
-    )
-    running = msgspec.structs.replace(claim(queued, held.holder, now, now), lease_no=held.number)
-    failed = apply(settle(running, Undecodable(job.error or ""), RetryPolicy(), now, 0.0))
+    new = NewJob(id=job.id, task=job.task, payload=record or b"", queue=job.queue)
     write = GuardedWrite(writer, now)
     write.guard(["HGET", "lease", job.id], lease)
-    write.replace_unreadable(running, failed)
+    write.replace_unreadable(
+        unreadable_job(new, job.error or "", seq=job.seq, at=now, holder=held.holder, lease_no=held.number)
+    )
     for name in ("state", "lease", "cancel", "ready_at"):
         write.add_command("HDEL", name, job.id)
     writer.commit("change", [write], is_work=False)

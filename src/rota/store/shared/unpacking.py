@@ -5,11 +5,20 @@ A list must show every record: one that somebody wrote by hand, or another versi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from rota.model.audit_record import AuditRecord
+from rota.model.jobs.job import accept
+from rota.model.jobs.outcome import Undecodable
+from rota.model.jobs.retry import RetryPolicy
+from rota.model.jobs.settle import apply, claim, settle
 from rota.model.schedules.schedule import Schedule, ScheduleSpec
 from rota.store.contract import Node
+
+if TYPE_CHECKING:
+    from rota.model.jobs.job import Job, NewJob
 
 _decode_node = msgspec.json.Decoder(Node).decode
 _decode_audit = msgspec.json.Decoder(AuditRecord).decode
@@ -30,6 +39,12 @@ def audit_record_from(packed: str | bytes, *, record_id: str, at: int, subject: 
         return _decode_audit(packed)
     except (msgspec.MsgspecError, UnicodeDecodeError) as err:
         return AuditRecord(id=record_id, at=at, by="", verb=f"cannot be read: {err}", subject=subject)
+
+
+def unreadable_job(new: NewJob, reason: str, *, seq: int, at: int, holder: str = "nobody", lease_no: int = 1) -> Job:
+    """The failed job that stands for one that cannot be read: claimed, and failed at once."""
+    claimed = msgspec.structs.replace(claim(accept(new, at, seq), holder, at, at), lease_no=lease_no)
+    return apply(settle(claimed, Undecodable(reason), RetryPolicy(), at, 0.0))
 
 
 def unreadable_schedule(
