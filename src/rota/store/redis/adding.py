@@ -41,13 +41,8 @@ class Adder:
             ids = [new.id for new in jobs] + [new.waits_for for new in jobs if new.waits_for]
             keys = [["HGET", "key", key] for key in dict.fromkeys(new.key for new in jobs if new.key)]
             found = self._writer.snapshot(list(dict.fromkeys(ids)), *keys, reserve=len(jobs), now=now)
-            write = GuardedWrite(self._writer, found.now, found.positions)
-            write.add_snapshots(found.jobs)
-            for command, holder in zip(keys, found.answers, strict=True):
-                write.guard(command, holder)
-            holders = [holder.decode() for holder in found.answers if holder is not None]
-            unread = [holder for holder in holders if holder not in found.jobs]
-            write.add_snapshots(self._writer.read_jobs(unread) if unread else {})
+            self._writer.load(found, [holder.decode() for holder in map(found.answer, keys) if holder is not None])
+            write = GuardedWrite(self._writer, found)
             return write, [write.add(new) for new in jobs]
 
         return self._writer.decide_one("add", decided, is_work=True)

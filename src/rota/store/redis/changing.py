@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rota.model.schedules.occurrence import of_job
 from rota.store.redis.guarded_write import GuardedWrite, neighbours, waits_for
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.model.jobs.job import Job
     from rota.model.jobs.settle import Change
     from rota.store.contract import Refusal
-    from rota.store.redis.guarded_write import GuardedWriter, Snapshot
+    from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.indexes import Command
 
     Holds = Callable[[Change, Job, int], bool]
@@ -47,28 +47,22 @@ class Changer:
 
         def step(left: list[Change]) -> list[tuple[list[Change], GuardedWrite]]:
             ids = list(dict.fromkeys(change.id for change in left))
-            found = self._writer.snapshot(ids, *[["EXISTS", f"waits:{job_id}"] for job_id in ids], now=now)
-            jobs = GuardedWrite(self._writer, found.now)
-            jobs.add_snapshots(found.jobs)
+            found = self._writer.snapshot(ids, *map(waits_for, ids), now=now)
+            jobs = GuardedWrite(self._writer, found)
             checked = check_changes(
                 left, lambda change: jobs.find(change.id), lambda change, job: holds(change, job, found.now)
             )
             refused.extend(checked.refused)
-            awaited = {job_id for job_id, number in zip(ids, found.answers, strict=True) if number}
-            groups = _groups([change for change, _ in checked.accepted], awaited)
-            return [(group, self._write(group, found, awaited)) for group in groups]
+            awaited = {job_id for job_id in ids if found.answer(waits_for(job_id))}
+            writes = []
+            for group in _groups([change for change, _ in checked.accepted], awaited):
+                write = GuardedWrite(self._writer, found)
+                write.apply(group)
+                writes.append((group, write))
+            return writes
 
         self._writer.decide(verb, changes, step, is_work=is_work)
         return refused
-
-    def _write(self, group: list[Change], found: Snapshot, awaited: set[str]) -> GuardedWrite:
-        write = GuardedWrite(self._writer, found.now)
-        write.add_snapshots({change.id: found.jobs[change.id] for change in group})
-        for change in group:
-            if change.id not in awaited:
-                write.guard(waits_for(change.id), [])
-        write.apply(group)
-        return write
 
     # Deleting.
 
@@ -84,45 +78,33 @@ class Changer:
             for job_id in left:
                 removed.pop(job_id, None)
             found = self._writer.snapshot(left)
-            jobs = GuardedWrite(self._writer, found.now)
-            jobs.add_snapshots(found.jobs)
+            jobs = GuardedWrite(self._writer, found)
             groups: dict[str, list[Job]] = {}
             for job in map(jobs.find, left):
                 if job is not None and may_go(job):
                     groups.setdefault(job.schedule_id or job.id, []).append(job)
-            guards = self._read_ledgers([job for group in groups.values() for job in group])
-            removed.update((job.id, job) for group in groups.values() for job in group)
-            return [
-                ([job.id for job in group], self._removal(group, found, guards.get(name, [])))
-                for name, group in groups.items()
-            ]
+            chosen = [job for group in groups.values() for job in group]
+            removed.update((job.id, job) for job in chosen)
+            jobs.read(*[command for job in chosen for command in _near(job)])  # for all writes, in one call
+            writes = []
+            for group in groups.values():
+                write = GuardedWrite(self._writer, found)
+                for job in sorted(group, key=lambda job: job.fire_at or 0):
+                    write.remove(job.id)
+                writes.append(([job.id for job in group], write))
+            return writes
 
         self._writer.decide(verb, list(dict.fromkeys(ids)), step, is_work=True)
         if not removed:
             self._writer.write(is_work=True)  # a sealed store refuses this even if there is nothing to delete
         return [removed[job_id] for job_id in dict.fromkeys(ids) if job_id in removed]
 
-    def _removal(self, jobs: list[Job], found: Snapshot, guards: list[tuple[Command, Any]]) -> GuardedWrite:
-        write = GuardedWrite(self._writer, found.now)
-        write.add_snapshots({job.id: found.jobs[job.id] for job in jobs})
-        for command, answer in guards:
-            write.guard(command, answer)
-        for job in sorted(jobs, key=lambda job: job.fire_at or 0):
-            write.remove(job.id)
-        return write
 
-    def _read_ledgers(self, jobs: Sequence[Job]) -> dict[str, list[tuple[Command, Any]]]:
-        """What the removals will read of schedules and ledgers, in one call."""
-        commands: list[tuple[str, Command]] = []
-        for job in jobs:
-            if job.schedule_id is not None and job.fire_at is not None:
-                near = [["HGET", "schedule", job.schedule_id], *neighbours(of_job(job))]
-                commands += [(job.schedule_id, command) for command in near]
-        answers = self._writer.read(*[command for _, command in commands]) if commands else []
-        found: dict[str, list[tuple[Command, Any]]] = {}
-        for (name, command), answer in zip(commands, answers, strict=True):
-            found.setdefault(name, []).append((command, answer))
-        return found
+def _near(job: Job) -> list[Command]:
+    """What the removal of a job reads of its schedule and ledger."""
+    if job.schedule_id is None or job.fire_at is None:
+        return []
+    return [["HGET", "schedule", job.schedule_id], *neighbours(of_job(job))]
 
 
 def _groups(changes: list[Change], awaited: set[str]) -> list[list[Change]]:

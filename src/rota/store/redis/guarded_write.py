@@ -62,12 +62,15 @@ MOST_RETRIES = 100  # of a decision, before the caller gets an error
 
 
 class Snapshot(NamedTuple):
-    """What one call read at one instant."""
+    """What one call read at one instant, and what was read later for the same decisions."""
 
     now: int
     jobs: dict[str, JobSnapshot | None]
-    answers: list[Any]  # to the commands
+    answers: dict[tuple[Any, ...], Any]  # by command
     positions: Iterator[int]  # that were reserved
+
+    def answer(self, command: Command) -> Any:
+        return self.answers[tuple(command)]
 
 
 class GuardedWriter:
@@ -92,13 +95,20 @@ class GuardedWriter:
         jobs = snapshots_of(raw)
         if len(ids) > WIDEST_READ:
             jobs |= self.read_jobs(ids[WIDEST_READ:])
-        return Snapshot(reply.now, jobs, answers, iter(range(base + 1, base + 1 + reserve)))
+        by_command = dict(zip(map(tuple, commands), answers, strict=True))
+        return Snapshot(reply.now, jobs, by_command, iter(range(base + 1, base + 1 + reserve)))
 
     def read_jobs(self, ids: Sequence[str]) -> dict[str, JobSnapshot | None]:
         return self.snapshot(ids).jobs
 
+    def load(self, found: Snapshot, ids: Iterable[str]) -> None:
+        """Add jobs to a snapshot; the guards of its writes find what has changed since."""
+        unread = list(dict.fromkeys(job_id for job_id in ids if job_id not in found.jobs))
+        if unread:
+            found.jobs.update(self.read_jobs(unread))
+
     def read(self, *commands: Command) -> list[Any]:
-        return self.snapshot((), *commands).answers
+        return list(map(self.snapshot((), *commands).answer, commands))
 
     def commit(self, verb: str, writes: Sequence[GuardedWrite], *, is_work: bool) -> list[bool]:
         """Whether each was written; one whose snapshots have changed meanwhile is not written at all."""
@@ -150,20 +160,21 @@ class GuardedWriter:
 
 
 class GuardedWrite:
-    """Jobs before and after, and what else is written with them."""
+    """Jobs before and after, and what else is written with them.
 
-    def __init__(self, writer: GuardedWriter, now: int, positions: Iterable[int] = ()) -> None:
-        self.now = now
-        self._positions = iter(positions)  # of new jobs
+    Writes may share a snapshot: each is guarded by what it reads of it.
+    """
+
+    def __init__(self, writer: GuardedWriter, found: Snapshot | None = None) -> None:
         self._writer = writer
-        self._snapshots: dict[str, JobSnapshot | None] = {}
+        self._found = found or Snapshot(0, {}, {}, iter(()))
+        self.now = self._found.now
         self._before: dict[str, Job | None] = {}
         self._after: dict[str, Job | None] = {}
         self.counts = Counts()
         self._holders: dict[Held, str | None] = {}  # after this write
         self._guards: dict[tuple[Any, ...], Any] = {}  # answers by command
         self._commands: list[Command] = []
-        self._last_runs: list[Command] = []
         self._recorded: list[Occurrence] = []  # new entries of ledgers
         self._near: dict[Key, Occurrence] = {}  # entries that they may touch
         self._erased: set[Key] = set()
@@ -171,40 +182,34 @@ class GuardedWrite:
 
     # Jobs.
 
-    def add_snapshots(self, snapshots: dict[str, JobSnapshot | None]) -> None:
-        """Use jobs that were read for many writes at once."""
-        for job_id, snapshot in snapshots.items():
-            if job_id not in self._snapshots:
-                self._snapshots[job_id] = snapshot
-                self._before[job_id] = None if snapshot is None else job_of(job_id, snapshot)
-
     def find(self, job_id: str) -> Job | None:
         """A job after this write."""
         if job_id in self._after:
             return self._after[job_id]
-        if job_id not in self._snapshots:
-            self.add_snapshots(self._writer.read_jobs([job_id]))
+        if job_id not in self._before:
+            self._writer.load(self._found, [job_id])
+            snapshot = self._found.jobs[job_id]
+            self._before[job_id] = None if snapshot is None else job_of(job_id, snapshot)
         return self._before[job_id]
 
     def put(self, before: Job, after: Job) -> None:
         """Write a job that exists."""
-        del before  # as it was read for this write
-        self._put(after)
+        self._set(before.id, after)
 
-    def _put(self, job: Job) -> None:
-        before = self.find(job.id)
-        self.counts.change(before, job)
+    def _set(self, job_id: str, after: Job | None) -> None:
+        before = self.find(job_id)
+        self.counts.change(before, after)
         self._holders.update(dict.fromkeys(held_by(before)))
-        self._holders.update(dict.fromkeys(held_by(job), job.id))
-        self._after[job.id] = job
+        self._holders.update(dict.fromkeys(held_by(after), job_id))
+        self._after[job_id] = after
 
-    def make(self, new: NewJob) -> None:
+    def make(self, new: NewJob, *, must_wait: bool = True) -> None:
         """Accept a job."""
-        self._put(accept(new, self.now, next(self._positions)))
+        self._set(new.id, accept(new, self.now, next(self._found.positions), must_wait=must_wait))
 
     def import_job(self, job: Job) -> None:
         """Take a job as it is, from another store; its position is a new one."""
-        self._put(msgspec.structs.replace(imported(job), seq=next(self._positions)))
+        self._set(job.id, msgspec.structs.replace(imported(job), seq=next(self._found.positions)))
 
     def add(self, new: NewJob) -> Added:
         """Accept a job unless its id, its slot or its key is taken."""
@@ -214,8 +219,7 @@ class GuardedWrite:
         if holder:
             return Added(holder, existed=True)
         awaited = self.find(new.waits_for) if new.waits_for else None
-        must_wait = awaited is not None and awaited.is_live
-        self._put(accept(new, self.now, next(self._positions), must_wait=must_wait))
+        self.make(new, must_wait=awaited is not None and awaited.is_live)
         return Added(new.id)
 
     def live_job(self, schedule_id: str) -> str | None:
@@ -237,7 +241,7 @@ class GuardedWrite:
             return None
         if holds_key(job.state, job.key_until, self.now):
             return job.id
-        self._put(msgspec.structs.replace(job, key=None))
+        self._set(job.id, msgspec.structs.replace(job, key=None))
         return None
 
     def apply(self, changes: Iterable[Change]) -> None:
@@ -245,7 +249,7 @@ class GuardedWrite:
         changes = list(changes)
         self.counts.add_runs(changes, self.now)
         for change in changes:
-            self._put(apply_to(self.find(change.id) or change.job, change))
+            self._set(change.id, apply_to(self.find(change.id) or change.job, change))
         for change in changes:
             if change.state.is_final:
                 self._release_waiting(change.id)
@@ -261,7 +265,7 @@ class GuardedWrite:
         if job is None:
             return
         if job.state is State.RUNNING:
-            self._put(msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason))
+            self._set(job.id, msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason))
         else:
             self.apply([cancel(job, self.now, reason)])
 
@@ -274,12 +278,7 @@ class GuardedWrite:
             schedule = stored_schedule(self, job.schedule_id)
             if is_record_of(job, None if schedule is None else schedule.created_at):
                 self._record(of_job(job))
-        self._delete(job)
-
-    def _delete(self, job: Job) -> None:
-        self.counts.change(job, None)
-        self._holders.update(dict.fromkeys(held_by(job)))
-        self._after[job.id] = None
+        self._set(job_id, None)
 
     def replace_unreadable(self, failed: Job) -> None:
         """Write what stands for a running job whose record cannot be read."""
@@ -297,7 +296,7 @@ class GuardedWrite:
         """Delete jobs and leave no record of them; jobs that waited for them wait no more."""
         self.read(*(waits_for(job.id) for job in jobs))
         for job in jobs:
-            self._delete(job)
+            self._set(job.id, None)
         for job in jobs:
             self._release_waiting(job.id)
 
@@ -308,13 +307,11 @@ class GuardedWrite:
             if awaited is None:
                 self.apply([release(job, self.now)])
             else:
-                self._put(msgspec.structs.replace(job, waits_for=awaited))
+                self._set(job.id, msgspec.structs.replace(job, waits_for=awaited))
 
     def _waiting(self, job_id: str) -> list[Job]:
         stored = [found.decode() for found in self.read(waits_for(job_id))[0]]
-        new = [found for found in stored if found not in self._snapshots]
-        if new:
-            self.add_snapshots(self._writer.read_jobs(new))
+        self._writer.load(self._found, stored)
         staged = [other for other, job in self._after.items() if job is not None and other not in stored]
         jobs = [self.find(other) for other in (*stored, *staged)]
         return [job for job in jobs if job is not None and job.state is State.HELD and job.waits_for == job_id]
@@ -331,9 +328,9 @@ class GuardedWrite:
     def set_last_run(self, schedule_id: str, last: LastRun, *, is_own: bool = False) -> None:
         """`is_own`: by a firing or an edit of this schedule, for which the jobs that it ended itself are no runs."""
         if is_own:
-            self._last_runs = [run for run in self._last_runs if run[1] != schedule_id]
+            self._commands = [command for command in self._commands if command[:2] != ["LAST", schedule_id]]
         if last != UNKNOWN_LAST:
-            self._last_runs.append(["LAST", schedule_id, pack_last(last)])
+            self.add_command("LAST", schedule_id, pack_last(last))
 
     def add_audit_record(self, record: AuditRecord | None) -> None:
         """Add an audit record, unless it exists."""
@@ -369,17 +366,14 @@ class GuardedWrite:
 
     # Guards, and what is written.
 
-    def guard(self, command: Command, answer: Any) -> None:
-        """Write only if this still is the answer."""
-        self._guards[tuple(command)] = answer
-
     def read(self, *commands: Command) -> list[Any]:
         """Read something, once; the write is guarded by the answer."""
-        new = [command for command in commands if tuple(command) not in self._guards]
-        if new:
-            for command, answer in zip(new, self._writer.read(*new), strict=True):
-                self.guard(command, answer)
-        return [self._guards[tuple(command)] for command in commands]
+        known, asked = self._found.answers, [tuple(command) for command in commands]
+        unread = [command for command in dict.fromkeys(asked) if command not in known]
+        if unread:
+            known.update(zip(unread, self._writer.read(*map(list, unread)), strict=True))
+        self._guards |= {command: known[command] for command in asked}
+        return [known[command] for command in asked]
 
     def add_command(self, *command: Any) -> None:
         """A command of Redis, or one of the script's own, such as NOTIFY."""
@@ -407,9 +401,9 @@ class GuardedWrite:
         commands += [["HINCRBY", "count", f"{queue}|{name}", number] for queue, name, number in self.counts.rows()]
         commands += run_commands(self.counts.minute, self.counts.runs)
         return {
-            "jobs": [(job_id, found.guard if found is not None else None) for job_id, found in self._snapshots.items()],
+            "jobs": [(job_id, found.guard if (found := self._found.jobs[job_id]) else None) for job_id in self._before],
             "guards": [(command, to_script(answer)) for command, answer in self._guards.items()],
-            "commands": [*freed, *commands, *self._last_runs],
+            "commands": [*freed, *commands],
         }
 
 

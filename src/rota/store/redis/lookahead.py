@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rota.model.jobs.settle import due_order
 from rota.model.schedules.lookahead import is_ahead
-from rota.store.redis.codec import job_of, snapshots_of
-from rota.store.redis.guarded_write import GuardedWrite, stored_schedule
+from rota.store.redis.codec import snapshots_of
+from rota.store.redis.guarded_write import GuardedWrite, Snapshot, stored_schedule
 from rota.store.redis.schedules import ScheduleRead
 from rota.store.shared.placing import place_due
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rota.model.jobs.job import Job
-    from rota.store.redis.codec import JobSnapshot
     from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.schedules import Schedules
 
@@ -30,26 +29,21 @@ class LookaheadDecider:
     def decide(self, due: list[Any], now: int | None) -> None:
         """Decide on due jobs, as an exchange found them with their queues."""
         raw, queues = due
-        queue_of = {job_id.decode(): queue.decode() for job_id, queue in zip(raw[0], queues, strict=True)}
+        found = Snapshot(0, snapshots_of(raw), {}, iter(()))
         by_schedule: dict[str, list[Job]] = {}
-        for job_id, snapshot in snapshots_of(raw).items():
-            job = None if snapshot is None else job_of(job_id, snapshot)
-            if job is None or not is_ahead(job):
-                self._drop_from_index(job_id, queue_of[job_id], snapshot, job)
-            else:
+        for (job_id, snapshot), queue in zip(found.jobs.items(), queues, strict=True):
+            write = GuardedWrite(self._writer, found)
+            job = write.find(job_id)
+            if job is not None and is_ahead(job):
                 by_schedule.setdefault(job.schedule_id or "", []).append(job)
+                continue
+            write.add_command("ZREM", "ahead", job_id)  # from the wrong index
+            write.add_command("ZREM", f"ahead:{queue.decode()}", job_id)
+            if snapshot is not None and snapshot.end is None and job is not None and job.state.is_final:
+                write.add_command("ZADD", f"due:{queue.decode()}", 0, job_id)  # unreadable: the claim reports it
+            self._writer.commit("exchange", [write], is_work=True)
         entries = [(_read_for(name, jobs), [job.id for job in jobs]) for name, jobs in by_schedule.items()]
         self._schedules.decide("exchange", entries, _decided, now)
-
-    def _drop_from_index(self, job_id: str, queue: str, snapshot: JobSnapshot | None, job: Job | None) -> None:
-        """A job that cannot be read is made ready: the claim reports it. Any other is in the wrong index."""
-        write = GuardedWrite(self._writer, 0)
-        write.guard(["HGET", "job", job_id], snapshot.record if snapshot else None)
-        write.add_command("ZREM", "ahead", job_id)
-        write.add_command("ZREM", f"ahead:{queue}", job_id)
-        if snapshot is not None and snapshot.end is None and job is not None and job.state.is_final:
-            write.add_command("ZADD", f"due:{queue}", 0, job_id)
-        self._writer.commit("exchange", [write], is_work=True)
 
 
 def _decided(ids: Sequence[str], wanted: ScheduleRead, write: GuardedWrite) -> tuple[bool, None]:

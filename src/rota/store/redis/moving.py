@@ -133,10 +133,8 @@ class Moving:
 
         def decided() -> tuple[GuardedWrite, int]:
             jobs = [record.id for record in records if isinstance(record, Job)]
-            found = self._writer.snapshot(jobs, reserve=len(jobs))
-            write = GuardedWrite(self._writer, found.now, found.positions)
-            write.add_snapshots(found.jobs)
-            write.read(*[_stored(record) for record in records if not isinstance(record, Job)])
+            others = [_stored(record) for record in records if not isinstance(record, Job)]
+            write = GuardedWrite(self._writer, self._writer.snapshot(jobs, *others, reserve=len(jobs)))
             return write, sum(_take(write, record) for record in records)
 
         return self._writer.decide_one("add", decided, is_work=False) if records else 0

@@ -98,12 +98,10 @@ class Operations:
         read = ["HGET", "lock", name]
 
         def decided() -> tuple[GuardedWrite | None, int | None]:
-            found = self._writer.snapshot((), read, now=now, is_work=is_work)
-            number, after = decide_lock(lock_of(found.answers[0]), act, token, ttl, found.now)
+            write = GuardedWrite(self._writer, self._writer.snapshot((), read, now=now, is_work=is_work))
+            number, after = decide_lock(lock_of(*write.read(read)), act, token, ttl, write.now)
             if after is None:
                 return None, number
-            write = GuardedWrite(self._writer, found.now)
-            write.guard(read, found.answers[0])
             write.add_command("HSET", "lock", name, binary(pack_lock(after)))
             return write, number
 

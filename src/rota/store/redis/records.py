@@ -33,7 +33,7 @@ class Records:
 
     def _edit(self, edits: Sequence[EntryEdit]) -> list[str]:
         def decided() -> tuple[GuardedWrite, list[str]]:
-            write = GuardedWrite(self._writer, 0)
+            write = GuardedWrite(self._writer)
             return write, _edited(write, edits)
 
         return self._writer.decide_one("entries", decided, is_work=True)
@@ -60,7 +60,7 @@ class Records:
 
     def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
         for start in range(0, len(records), MOST_AT_ONCE):
-            write = GuardedWrite(self._writer, 0)
+            write = GuardedWrite(self._writer)
             for record in records[start : start + MOST_AT_ONCE]:
                 write.add_audit_record(record)
             self._writer.connection.call("commit", items=[write.item()], is_work=False)

@@ -126,17 +126,15 @@ class Schedules:
         number = sum(len(one.jobs) for one in wanted)
         commands = [command for one in wanted for command in one.commands()]
         found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
-        writes = [GuardedWrite(self._writer, found.now, found.positions) for _ in wanted]
-        answers = iter(found.answers)
+        writes = [GuardedWrite(self._writer, found) for _ in wanted]
         for one, write in zip(wanted, writes, strict=True):
-            for command in one.commands():
-                write.guard(command, next(answers))
+            write.read(*one.commands())
             write.add_ledger(one.name, write.read(one.ledger)[0])
         mine = [_job_ids(one, write) for one, write in zip(wanted, writes, strict=True)]
-        others = {job_id for some in mine for job_id in some}.difference(found.jobs)
-        jobs = found.jobs | (self._writer.read_jobs(list(others)) if others else {})
+        self._writer.load(found, [job_id for some in mine for job_id in some])
         for write, some in zip(writes, mine, strict=True):
-            write.add_snapshots({job_id: jobs[job_id] for job_id in some})
+            for job_id in some:
+                write.find(job_id)
         return writes
 
     # Reading.
@@ -169,8 +167,10 @@ class Schedules:
     def due_schedules(self, limit: int, now: int | None) -> Due:
         """Due schedules, in order; one that cannot be read is dropped from the index."""
         for look in (FEW_DUE, limit) if limit > FEW_DUE else (limit,):  # few are due as a rule
-            found = self._writer.snapshot((), ["ZRANGE", "dues", 0, look, "WITHSCORES"], now=now)
-            names, times = found.answers[0][::2], [int(float(at)) for at in found.answers[0][1::2]]
+            command = ["ZRANGE", "dues", 0, look, "WITHSCORES"]
+            found = self._writer.snapshot((), command, now=now)
+            rows = found.answer(command)
+            names, times = rows[::2], [int(float(at)) for at in rows[1::2]]
             number = len([at for at in times[:look] if at <= found.now])
             if number < FEW_DUE:
                 break
@@ -184,10 +184,9 @@ class Schedules:
 
     def _drop_due(self, name: str) -> None:
         """Unless it was repaired meanwhile."""
-        (packed,) = self._writer.read(["HGET", "schedule", name])
-        if packed is None or schedule_of(name, packed, []).problem:
-            write = GuardedWrite(self._writer, 0)
-            write.guard(["HGET", "schedule", name], packed)
+        write = GuardedWrite(self._writer)
+        schedule = stored_schedule(write, name)
+        if schedule is None or schedule.problem:
             write.add_command("ZREM", "dues", name)
             self._writer.commit("edit", [write], is_work=False)
 

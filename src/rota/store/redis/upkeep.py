@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.listing import Listing
 
+COUNTERS = ["HGETALL", "count"]
 STEP = 1_000  # jobs in one call
 LOOK_AGAIN = 3600 * SECOND  # after this, jobs that a key kept are looked at again: others may be among them
 
@@ -51,9 +52,9 @@ class Upkeep:
         self._ledger_after = ""  # the schedule whose ledger was pruned last
 
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
-        found = self._writer.snapshot((), ["HGETALL", "count"], now=now)
+        found = self._writer.snapshot((), COUNTERS, now=now)
         at = found.now
-        ended = counts_of(found.answers[0]).ended()
+        ended = counts_of(found.answer(COUNTERS)).ended()
         ids = jobs_to_prune(retention, limit, at, ended, lambda *asked: self._ended(at, *asked))
         removed = self._changer.remove("prune", ids, lambda job: job.state.is_final and job.key_until <= at)
         entries, nodes, reached, records = self._writer.connection.call(
@@ -108,19 +109,18 @@ class Upkeep:
         while not is_last:
             jobs, below, is_last = self._listing.read_step(ALL_JOBS, below, 0, STEP)
             counted += [(job.queue, job.state) for job in jobs]
-        return counts_of(self._writer.read(["HGETALL", "count"])[0]).differences(counted)
+        return counts_of(*self._writer.read(COUNTERS)).differences(counted)
 
 
 def fail_unreadable(writer: GuardedWriter, job: Job, record: bytes | None, now: int) -> None:
     """Fail a job under the lease that it was claimed with, so that the others go on. Its stored record becomes its
     payload: nothing is lost."""
-    (lease,) = writer.read(["HGET", "lease", job.id])
+    write = GuardedWrite(writer)
+    (lease,) = write.read(["HGET", "lease", job.id])
     if lease is None:
         return
     held = lease_of(lease)
     new = NewJob(id=job.id, task=job.task, payload=record or b"", queue=job.queue)
-    write = GuardedWrite(writer, now)
-    write.guard(["HGET", "lease", job.id], lease)
     write.replace_unreadable(
         unreadable_job(new, job.error or "", seq=job.seq, at=now, holder=held.holder, lease_no=held.number)
     )
