@@ -58,27 +58,24 @@ class Exchanger:
     def exchange(self, request: Exchange, now: int | None) -> Exchanged:
         """One round trip. More are needed if an end releases other jobs or adds to a ledger, if a job succeeded that
         was asked to stop, and if a job is due that its schedule created before it was."""
-        separate = _separate(request.settled)
-        at_once = [change for change in request.settled if change.id not in separate] if separate else request.settled
+        settled = request.settled
         jobs = self._handover.take(request.holder)
-        reply = self._call(request, at_once, 0 if separate else max(0, request.want - len(jobs)), now)
+        reply = self._call(request, settled, max(0, request.want - len(jobs)), now, count_runs(settled))
         jobs += self._handover.take(request.holder)  # it may have arrived meanwhile
         refused, left, raw, next_due_at, lookahead, taken, handed = reply.body
-        if taken is not None:
-            self._count_runs([at_once[number - 1] for number in taken], reply.now)
+        uncounted = [] if taken is None else count_runs([settled[number - 1] for number in taken])
         if handed is not None and self._handover.is_first(request.holder, handed[0][0].decode()):
             jobs += self._claimed(handed, request.holder, reply.now)
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
-        if separate or left:
-            names = {tuple(part.decode() for part in one) for one in left}
-            rest = [
-                change for change in request.settled if change.id in separate or _take(names, change, request.holder)
-            ]
+        if left:
+            rest = [settled[number - 1] for number in left]
             refusals += self._changer.apply(
                 "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
             )
-            reply = self._call(request, [], request.want, now)
+            reply = self._call(request, [], request.want, now, uncounted)
             raw, next_due_at, lookahead = reply.body[2:5]
+        elif uncounted:
+            self._writer.write(*run_commands(minute_of(reply.now), uncounted))
         if lookahead:
             self._lookahead.decide(lookahead, now)
             reply = self._call(request, [], request.want, now, has_decided=True)
@@ -88,7 +85,14 @@ class Exchanger:
         return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
 
     def _call(
-        self, request: Exchange, settled: Sequence[Change], want: int, now: int | None, *, has_decided: bool = False
+        self,
+        request: Exchange,
+        settled: Sequence[Change],
+        want: int,
+        now: int | None,
+        runs: Sequence[int] = (),
+        *,
+        has_decided: bool = False,
     ) -> Reply:
         kinds: Kinds = {}
         rows = [_settled(change, kinds) for change in settled]
@@ -100,7 +104,7 @@ class Exchanger:
             holder=request.holder,
             kinds=[(fence_of(number, request.holder), *kind) for number, *kind in kinds],
             settled=rows,
-            runs=[*chain.from_iterable(named_runs(count_runs(settled)))],
+            runs=[*chain.from_iterable(named_runs(runs))],
             want=min(want, MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,
@@ -112,12 +116,6 @@ class Exchanger:
         )
         reach("exchange.after_commit")
         return reply
-
-    def _count_runs(self, changes: Sequence[Change], now: int) -> None:
-        """Count the runs of a batch of which the server took only these; mostly it takes all and counts them."""
-        commands = run_commands(minute_of(now), count_runs(changes))
-        if commands:
-            self._writer.write(*commands)
 
     def _claimed(self, raw: list[Any], holder: str, now: int) -> list[Job]:
         """Claimed jobs; one that cannot be read is failed with the reason, and the others go on."""
@@ -139,27 +137,6 @@ class Exchanger:
         return jobs
 
 
-def _separate(changes: Sequence[Change]) -> set[str]:
-    """The jobs that are deleted with an entry in a ledger, and all later ones of their schedules, whose ends are
-    recorded in order: they are settled in a step of their own."""
-    jobs: set[str] = set()
-    schedules: set[str | None] = set()
-    for change in changes:
-        job = change.job
-        if job.schedule_id is not None and (job.schedule_id in schedules or (change.is_removal and job.fire_at)):
-            jobs.add(job.id)
-            schedules.add(job.schedule_id)
-    return jobs
-
-
-def _take(names: set[tuple[str, ...]], change: Change, holder: str) -> bool:
-    """Whether the script left this change to us: of several under one lease, the first to its state."""
-    name = (change.id, fence_of(change.job.lease_no, holder), change.state.value)
-    is_left = name in names
-    names.discard(name)
-    return is_left
-
-
 def _settled(change: Change, kinds: Kinds) -> tuple[Any, ...]:
     """A change as the script takes it, with the number of its kind; the last parts only if there is more to record."""
     job, finished_at = change.job, change.finished_at
@@ -174,6 +151,8 @@ def _settled(change: Change, kinds: Kinds) -> tuple[Any, ...]:
     is_repeated = change.attempts >= FEWEST_REPEATED
     if job.schedule_id is None and job.key is None and job.slot is None and not (change.is_removal or is_repeated):
         return settled
+    if change.is_removal and job.schedule_id is not None and job.fire_at:
+        return (*settled, job.schedule_id, False)  # it adds to a ledger
     commands = settle_commands(job, None if change.is_removal else apply(change))
     if change.is_last_run:
         commands.append(["LAST", job.schedule_id, pack_last(noted(UNKNOWN_LAST, change))])

@@ -1,9 +1,9 @@
 -- Settle some jobs and claim some. Python decided what is settled; this script checks the leases and records it.
 
--- Python commits the changes in `separate` in a step of its own: ends that release other jobs, and successes of jobs that
--- were asked to stop, whose record must say so.
+-- Python commits the changes of these numbers in a step of its own: ends that release other jobs or add to a ledger, and
+-- successes of jobs that were asked to stop, whose record must say so.
 local refused, separate = {}, {}
-local is_separate = {}  -- by job, and by schedule: the ends of a schedule's jobs are recorded in their order
+local is_separate = {}  -- by schedule: the ends of a schedule's jobs are recorded in their order
 local has_news = false
 
 -- Hashes and sets that are mostly empty: nothing is read from those that are.
@@ -38,7 +38,7 @@ for n, kind in ipairs(ask.kinds) do
 end
 
 -- A change is {id, kind, standing, at (finished_at or run_at), position}; and after these, if there is more to record: the
--- schedule or false, and commands.
+-- schedule or false, and commands, or false if the end adds to a ledger.
 local function check(changes)
   local ids, numbers = {}, {}
   for n, change in ipairs(changes) do
@@ -58,8 +58,8 @@ local function check(changes)
       local schedule = change[6]
       local is_awaited = has.held and kind.is_final and redis.call('EXISTS', P .. 'waits:' .. id) == 1
       local is_late = cancel and kind.state == 'succeeded' and not kind.is_deleted
-      if is_awaited or is_late or (schedule and is_separate[schedule]) then
-        separate[#separate + 1] = { id, kind.fence, kind.state }
+      if is_awaited or is_late or change[7] == false or (schedule and is_separate[schedule]) then
+        separate[#separate + 1] = n
         if schedule then
           is_separate[schedule] = true
         end
@@ -388,11 +388,10 @@ if #ask.settled > 0 then
   if #accepted > 0 then
     record(accepted)
   end
-  if #accepted == #ask.settled then
-    add_runs(ask.runs)
-  else
-    taken = numbers
-  end
+  taken = #accepted < #ask.settled and numbers
+end
+if not taken then
+  add_runs(ask.runs)
 end
 local queues = #ask.queues > 0 and open_queues() or {}
 local is_wanted = ask.want > 0 and #separate == 0  -- else jobs that those release are claimed first
