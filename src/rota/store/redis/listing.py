@@ -53,21 +53,19 @@ class Listing:
         shown: list[Job] = []
         step = limit + 1
         while len(shown) <= limit and below > span.first:
-            asked = {"most": limit + 1 - len(shown), **_time(where, span), **_attempts(where)}
-            found, below, is_last = self.read_step(_sources(where), below, span.first, step, **asked)
+            asked = {**_asked(where, span), "most": limit + 1 - len(shown)}
+            found, below, is_last = self.read_step(below, span.first, step, **asked)
             shown += [job for job in found if matches(job, where)]
             if is_last:
                 break
             step = max(step, LONGEST_STEP)
         return page_of(shown, limit, lambda job: str(job.seq))
 
-    def read_step(
-        self, sources: list[tuple[Any, ...]], below: int, least: int, number: int, **options: Any
-    ) -> tuple[list[Job], int, bool]:
+    def read_step(self, below: int, least: int, number: int, **asked: Any) -> tuple[list[Job], int, bool]:
         """Jobs at positions from `least` to `below`, newest first unless `is_rising`; the last position that was read,
         and whether no more are left."""
         raw, reached, examined = self._writer.connection.call(
-            "list", sources=sources, below=str(below), least=str(least), count=number, **options
+            "list", below=str(below), least=str(least), count=number, **{"sources": ALL_JOBS, **asked}
         ).body
         return jobs_of(raw), int(reached), examined < number
 
@@ -92,13 +90,7 @@ class Listing:
     def _count_by_steps(self, where: JobFilter, span: Span, first: int, last: int, limit: int) -> int:
         """How many jobs at these positions a filter shows; the script looks at each."""
         number, progress = 0, dict[str, Any]()
-        asked: dict[str, Any] = {
-            "sources": _sources(where),
-            "first": str(first),
-            "last": str(last),
-            **_time(where, span),
-            **_attempts(where),
-        }
+        asked = {**_asked(where, span), "first": str(first), "last": str(last)}
         while number < limit:
             some, key, reached = self._writer.connection.call("count", **asked, **progress).body
             number += some
@@ -138,12 +130,13 @@ class Listing:
         )
 
 
-def _time(where: JobFilter, span: Span) -> dict[str, Any]:
-    """A filter's time for the script, and the positions between which every job is of it."""
+def _asked(where: JobFilter, span: Span) -> dict[str, Any]:
+    """A filter for the script: where its jobs are, their time, the positions between which all are of it, attempts."""
+    asked = {"sources": _sources(where), **_attempts(where)}
     if where.since is None and where.until is None:
-        return {}
+        return asked
     ends = {"since": where.since, "until": where.until, "certain_from": span.after, "certain_to": span.before}
-    return {name: str(value) for name, value in ends.items() if value is not None}
+    return asked | {name: str(value) for name, value in ends.items() if value is not None}
 
 
 def _attempts(where: JobFilter) -> dict[str, Any]:

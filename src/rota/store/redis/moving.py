@@ -24,7 +24,7 @@ from rota.store.redis.codec import (
     pack_occurrence,
 )
 from rota.store.redis.guarded_write import GuardedWrite
-from rota.store.redis.listing import ALL_JOBS, BEYOND
+from rota.store.redis.listing import BEYOND
 from rota.store.redis.records import put_entry
 from rota.store.redis.schedules import put_schedule
 from rota.store.shared.changing import TOTAL, load_queue
@@ -87,7 +87,7 @@ class Moving:
 
     def _oldest(self, after: int, limit: int) -> list[Job]:
         """The first jobs after a position."""
-        return self._listing.read_step(ALL_JOBS, BEYOND, after + 1, limit, is_rising=True)[0]
+        return self._listing.read_step(BEYOND, after + 1, limit, is_rising=True)[0]
 
     def _schedules_after(self, name: Any) -> list[Owner]:
         return [(schedule.id, schedule.id) for schedule in self._schedules.list_schedules(None, name, STEP)]

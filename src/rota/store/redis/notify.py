@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError
 
-from rota.store.contract import Listener
+from rota.store.shared.notify import EventListener
 
 if TYPE_CHECKING:
     from rota.model.jobs.job import Job
@@ -23,18 +23,18 @@ DEADLINE = 5.0  # seconds for an answer
 PAUSE = 1.0  # seconds between two attempts to subscribe again
 
 
-class ChannelListener(Listener):
+class ChannelListener(EventListener):
     """One subscription, and the thread that reads it. If the connection breaks, the thread subscribes again.
 
     A listener for jobs also reads a channel of its own, on which jobs are handed to the workers of this process.
     """
 
     def __init__(self, connection: Connection, channel: Channel, handover: Handover) -> None:
+        super().__init__()
         self._client = connection.client
         self._channels = [f"{connection.prefix}notify:{channel}"]
         self._handover = handover
         self._own = f"{connection.prefix}notify:{channel}:{secrets.token_hex(8)}"
-        self._woken = threading.Event()
         self._closed = threading.Event()
         is_handing = channel == "jobs" and connection.can_publish_bytes
         if is_handing:
@@ -42,16 +42,8 @@ class ChannelListener(Listener):
         with connection.translated():
             self._subscription = self._subscribe()
         if is_handing:
-            handover.open(self._own, self._woken.set)
+            handover.open(self._own, self.wake)
         threading.Thread(target=self._run, name="rota-listener", daemon=True).start()
-
-    def wait(self, timeout: float) -> bool:
-        was_woken = self._woken.wait(timeout)
-        self._woken.clear()
-        return was_woken
-
-    def wake(self) -> None:
-        self._woken.set()
 
     def take_claimed(self, holder: str) -> list[Job]:
         return self._handover.take(holder)
@@ -69,14 +61,14 @@ class ChannelListener(Listener):
                 self._read()
             with suppress(Exception):
                 self._subscription.close()
-            self._woken.set()  # notifications may have been missed
+            self.wake()  # notifications may have been missed
             self._subscribe_again()
 
     def _subscribe_again(self) -> None:
         while not self._closed.is_set():
             with suppress(RedisError, OSError, ValueError):
                 self._subscription = self._subscribe()
-                self._woken.set()
+                self.wake()
                 return
             self._closed.wait(PAUSE)
 
@@ -96,7 +88,7 @@ class ChannelListener(Listener):
         if message["type"] == "message" and message["data"]:
             self._handover.receive(message["data"])
         else:
-            self._woken.set()
+            self.wake()
         return message
 
     def _subscribe(self) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.store.redis.codec import TIME_WIDTH, audit_key, audit_record_of, binary, entry_of, pack_entry
 from rota.store.redis.guarded_write import GuardedWrite
+from rota.store.shared.batching import batches
 from rota.store.shared.matching import audit_cursor, audit_position
 from rota.store.shared.paging import page_of
 
@@ -28,8 +29,8 @@ class Records:
 
     def edit_entries(self, edits: Sequence[EntryEdit]) -> list[str]:
         """In their order, each whole and with its audit record, if it still has the version that was decided on."""
-        steps = range(0, max(len(edits), 1), MOST_AT_ONCE)
-        return [name for start in steps for name in self._edit(edits[start : start + MOST_AT_ONCE])]
+        some = list(batches(edits, lambda edit: [(edit.kind, edit.name)], MOST_AT_ONCE)) or [[]]
+        return [name for batch in some for name in self._edit(batch)]
 
     def _edit(self, edits: Sequence[EntryEdit]) -> list[str]:
         def decided() -> tuple[GuardedWrite, list[str]]:
@@ -63,7 +64,7 @@ class Records:
             write = GuardedWrite(self._writer)
             for record in records[start : start + MOST_AT_ONCE]:
                 write.add_audit_record(record)
-            self._writer.connection.call("commit", items=[write.item()], is_work=False)
+            self._writer.commit("audit", [write], is_work=False)
 
     def list_audit_records(self, where: AuditFilter, cursor: str | None, limit: int) -> Page[AuditRecord]:
         """Newest first, from the index of their subject or of all."""
@@ -82,16 +83,11 @@ class Records:
 def _edited(write: GuardedWrite, edits: Sequence[EntryEdit]) -> list[str]:
     """Write edits; returns the names of those that are refused."""
     found = write.read(*(["HGET", f"entry:{edit.kind}", edit.name] for edit in edits))
-    versions = {
-        (edit.kind, edit.name): 0 if kept is None else entry_of(edit.kind, edit.name, kept).version
-        for edit, kept in zip(edits, found, strict=True)
-    }
     refused: list[str] = []
-    for edit in edits:
-        if versions[edit.kind, edit.name] != edit.expect_version:
+    for edit, kept in zip(edits, found, strict=True):
+        if edit.expect_version != (0 if kept is None else entry_of(edit.kind, edit.name, kept).version):
             refused.append(edit.name)
             continue
-        versions[edit.kind, edit.name] = edit.after.version if edit.after is not None else 0
         if edit.after is not None:
             put_entry(write, edit.after)
         else:

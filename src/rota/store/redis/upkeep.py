@@ -11,7 +11,7 @@ from rota.model.micros import SECOND
 from rota.store.contract import Pruned
 from rota.store.redis.codec import TIME_WIDTH, audit_key, lease_of
 from rota.store.redis.guarded_write import GuardedWrite
-from rota.store.redis.listing import ALL_JOBS, BEYOND
+from rota.store.redis.listing import BEYOND
 from rota.store.redis.operations import counts_of
 from rota.store.shared.pruning import Ended, jobs_to_prune
 from rota.store.shared.unpacking import unreadable_job
@@ -107,7 +107,7 @@ class Upkeep:
         counted: list[tuple[str, State]] = []
         below, is_last = BEYOND, False
         while not is_last:
-            jobs, below, is_last = self._listing.read_step(ALL_JOBS, below, 0, STEP)
+            jobs, below, is_last = self._listing.read_step(below, 0, STEP)
             counted += [(job.queue, job.state) for job in jobs]
         return counts_of(*self._writer.read(COUNTERS)).differences(counted)
 

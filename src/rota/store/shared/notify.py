@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from rota.store.contract import Channel
 
 
-class LocalListener(Listener):
+class EventListener(Listener):
     """A listener that any thread of this process can wake."""
 
-    def __init__(self, notifier: LocalNotifier, channel: Channel) -> None:
-        self._notifier = notifier
+    def __init__(self) -> None:
         self._event = Event()
-        self.channel = channel
 
     def wait(self, timeout: float) -> bool:
         was_woken = self._event.wait(timeout)
@@ -26,6 +24,15 @@ class LocalListener(Listener):
 
     def wake(self) -> None:
         self._event.set()
+
+
+class LocalListener(EventListener):
+    """A listener for the writes of this process, or for those that a thread of it hears of."""
+
+    def __init__(self, notifier: LocalNotifier, channel: Channel) -> None:
+        super().__init__()
+        self._notifier = notifier
+        self.channel = channel
 
     def close(self) -> None:
         self._notifier.forget(self)

@@ -52,10 +52,7 @@ class Handover:
 
     def take(self, holder: str) -> list[Job]:
         """The job that arrived for a worker since it took the last one."""
-        if not self._arrived:
-            return []
-        with self._lock:
-            job = self._arrived.pop(holder, None)
+        job = self._arrived.pop(holder, None)
         return [] if job is None else [job]
 
     def known(self, holder: str) -> str | None:

@@ -19,8 +19,9 @@ MOST_IDLE = 0.01  # seconds; a server that restarts takes longer
 class KeptConnections(forks.Forked):
     """The connections of one pool that no call uses now, and since when. Lists are atomic, so it needs no lock."""
 
-    def __init__(self, pool: Any) -> None:
+    def __init__(self, pool: Any, *, is_ours: bool) -> None:
         self._pool = pool
+        self._is_ours = is_ours  # from a pool of the caller's, none is kept
         self._kept: list[tuple[Any, float]] = []
         forks.register(self)
 
@@ -59,4 +60,7 @@ class KeptConnections(forks.Forked):
         return self._pool.get_connection()
 
     def _keep(self, connection: Any) -> None:
-        self._kept.append((connection, time.monotonic()))
+        if self._is_ours:
+            self._kept.append((connection, time.monotonic()))
+        else:
+            self._pool.release(connection)
