@@ -203,9 +203,8 @@ def _queue_of(record: bytes) -> str:
 
 
 def _readable_job(job_id: str, snapshot: JobSnapshot) -> Job:
-    job = waiting_job(job_id, snapshot.record, snapshot.standing if snapshot.end is None else snapshot.end)
-    if snapshot.ready_at is not None:
-        job = promote(job, int(snapshot.ready_at))
+    standing = snapshot.standing if snapshot.end is None else snapshot.end
+    job = waiting_job(job_id, snapshot.record, standing, snapshot.ready_at)
     if snapshot.lease is not None:
         lease = lease_of(snapshot.lease)
         job = claim(job, lease.holder, lease.began_at, lease.ends_at)
@@ -217,7 +216,7 @@ def _readable_job(job_id: str, snapshot: JobSnapshot) -> Job:
     return msgspec.structs.replace(job, cancel_reason=asked, progress=progress)
 
 
-def waiting_job(job_id: str, packed: bytes, standing: bytes | None) -> Job:
+def waiting_job(job_id: str, packed: bytes, standing: bytes | None, ready_at: bytes | None = None) -> Job:
     """A job without its lease."""
     position, priority, rest = packed.split(b"|", 2)
     values = msgspec.structs.asdict(_record(rest))
@@ -229,7 +228,8 @@ def waiting_job(job_id: str, packed: bytes, standing: bytes | None) -> Job:
         if changed["run_at"] is None:
             del changed["run_at"]
         values.update(changed, lease_no=int(lease_no))
-    return Job(id=job_id, seq=int(position), priority=int(priority), **values)
+    job = Job(id=job_id, seq=int(position), priority=int(priority), **values)
+    return job if ready_at is None else promote(job, int(ready_at))
 
 
 def claimed_job(job_id: str, packed: bytes, holder: str, now: int, until: int) -> Job:

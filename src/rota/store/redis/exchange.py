@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
 from rota.model.jobs.series import count_runs, minute_of
-from rota.model.jobs.settle import apply, claim, promote
+from rota.model.jobs.settle import apply, claim
 from rota.model.schedules.occurrence import noted
 from rota.store.contract import FEWEST_REPEATED, MOST_PROMOTED, Exchanged, Refusal
 from rota.store.redis.codec import (
@@ -120,20 +119,19 @@ class Exchanger:
     def _claimed(self, raw: list[Any], holder: str, now: int) -> list[Job]:
         """Claimed jobs; one that cannot be read is failed with the reason, and the others go on."""
         ids, queues, records, standings, ready, till = raw
-        until = int(till)
-        if not standings and not ready:
-            with suppress(*UNREADABLE):
-                return [claimed_job(ids[n].decode(), record, holder, now, until) for n, record in enumerate(records)]
+        none, until = [None] * len(ids), int(till)
         jobs = []
-        for n, record in enumerate(records):
-            job_id = ids[n].decode()
+        for name, queue, record, standing, since in zip(
+            ids, queues, records, standings or none, ready or none, strict=True
+        ):
+            job_id = name.decode()
             try:
-                job = waiting_job(job_id, record, standings[n] if standings else None)
-                if ready and ready[n] is not None:
-                    job = promote(job, int(ready[n]))
-                jobs.append(claim(job, holder, now, until))
+                if standing is None and since is None:
+                    jobs.append(claimed_job(job_id, record, holder, now, until))
+                else:
+                    jobs.append(claim(waiting_job(job_id, record, standing, since), holder, now, until))
             except UNREADABLE as err:
-                fail_unreadable(self._writer, unreadable(job_id, record, err, queues[n].decode()), record, now)
+                fail_unreadable(self._writer, unreadable(job_id, record, err, queue.decode()), record, now)
         return jobs
 
 

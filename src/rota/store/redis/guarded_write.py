@@ -34,10 +34,8 @@ from rota.store.redis.indexes import (
     Held,
     free_commands,
     held_by,
-    index_commands,
-    lease_commands,
+    job_commands,
     run_commands,
-    value_commands,
 )
 from rota.store.shared.changing import Counts
 from rota.store.shared.importing import imported
@@ -387,12 +385,8 @@ class GuardedWrite:
             before = self._before.get(job_id)
             if before is None and after is None:
                 continue
-            commands += index_commands(job_id, before, after)
-            commands += value_commands(job_id, before, after)
+            commands += job_commands(job_id, before, after)
             freed += free_commands(job_id, before, after)
-            commands += lease_commands(before, after)
-            if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
-                commands.append(["NOTIFY", "jobs"])
         for job_id, after in self._after.items():
             before = self._before.get(job_id)
             commands += [["HSET", *held, job_id] for held in held_by(after) if held not in held_by(before)]

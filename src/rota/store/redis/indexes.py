@@ -108,7 +108,20 @@ def run_commands(minute: int, runs: Iterable[int]) -> list[Command]:
     return [*added, ["ZADD", "series", minute, minute]] if added else []
 
 
-def value_commands(job_id: str, before: Job | None, after: Job | None) -> Iterator[Command]:
+def job_commands(job_id: str, before: Job | None, after: Job | None) -> Iterator[Command]:
+    """The commands that bring a job to its new values, indexes and lease, and tell those who wait for jobs."""
+    yield from index_commands(job_id, before, after)
+    yield from _value_commands(job_id, before, after)
+    was_running, is_running = (job is not None and job.state is State.RUNNING for job in (before, after))
+    if before is not None and was_running and not is_running:
+        yield ["UNLEASE", before.holder or "", 1]
+    if after is not None and is_running and not was_running:
+        yield ["LEASE", after.holder or "", 1, after.lease_until or 0]
+    if after is not None and after.state in {State.QUEUED, State.SCHEDULED}:
+        yield ["NOTIFY", "jobs"]
+
+
+def _value_commands(job_id: str, before: Job | None, after: Job | None) -> Iterator[Command]:
     """The commands that change the stored values of a job."""
     if after is None:
         for name in ("job", "state", "end", "ready_at", "lease", "cancel", "progress"):
@@ -140,15 +153,6 @@ def held_by(job: Job | None) -> list[Held]:
 def free_commands(job_id: str, before: Job | None, after: Job | None) -> list[Command]:
     """The commands that free what a job holds no more."""
     return [["FREE", *held, job_id] for held in held_by(before) if held not in held_by(after)]
-
-
-def lease_commands(before: Job | None, after: Job | None) -> Iterator[Command]:
-    """The commands that count the leases of holders."""
-    was_leased, is_leased = (job is not None and job.state is State.RUNNING for job in (before, after))
-    if was_leased and not is_leased and before is not None:
-        yield ["UNLEASE", before.holder or "", 1]
-    if is_leased and not was_leased and after is not None:
-        yield ["LEASE", after.holder or "", 1, after.lease_until or 0]
 
 
 def _standing_command(job: Job) -> Command:

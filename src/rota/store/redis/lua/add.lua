@@ -18,9 +18,7 @@ for n, record in ipairs(many_read('HMGET', 'schedule', names)) do
     block(n)
   end
 end
-local number_of = {}
 for n, record in ipairs(many_read('HMGET', 'job', ids)) do
-  number_of[ids[n]] = n
   if record then
     block(n)
   end
@@ -31,8 +29,10 @@ for home, taken in pairs({ key = ask.keys, busy = ask.slots }) do  -- {name, id,
     held[#held + 1] = taken[n]
   end
   for n, holder in ipairs(many_read('HMGET', home, held)) do
-    if holder then
-      block(number_of[taken[2 * n]])
+    for number = 1, holder and unblocked or 0 do
+      if ids[number] == taken[2 * n] then
+        block(number)
+      end
     end
   end
 end

@@ -17,31 +17,33 @@ redis.call('ZADD', P .. 'task:' .. task, seq, id)
 redis.call('ZADD', P .. 'tasks', 0, task)
 index_hour(hour, seq, position)
 
--- Claim the job for an idle worker that waits (exchange.lua registers it), and publish it on the channel of its process. A
--- worker's entry ends at a time. Every notification about jobs deletes all entries, so nothing else is ready for these
--- workers. A queue that was paused since may still have them in its set.
-local function hand_over(holder)
-  local entry = redis.call('HGET', P .. 'waiting', holder)
-  redis.call('HDEL', P .. 'waiting', holder)
-  local ends, lease_for, channel = string.match(entry or '', '^(%d+)|(%d+)|(.+)$')
-  if not ends or tonumber(NOW) >= tonumber(ends) then
-    return false
-  end
-  local till = later(lease_for)
-  local message = table.concat({ #holder, #id, NOW, till, holder .. id .. seq .. record }, '|')
-  if redis.call('PUBLISH', channel, message) == 0 then
-    return false  -- its process has died
-  end
-  redis.call('HSET', P .. 'lease', id, lease_text(NOW, till, '1|' .. holder))
-  add_leases(holder, 1, till)
-  redis.call('HSET', P .. 'handed', holder, cmsgpack.pack({ id, queue }))
-  redis.call('PEXPIRE', P .. 'handed', 3600000)
-  redis.call('HINCRBY', P .. 'count', queue .. '|running', 1)
-  return true
-end
-
 if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'priorities:' .. queue) == 0
   and redis.call('HEXISTS', P .. 'paused', queue) == 0 then
+  -- Claim the job for an idle worker that waits (exchange.lua registers it), and publish it on the channel of its process.
+  -- A worker's entry ends at a time. Every notification about jobs deletes all entries, so nothing else is ready for these
+  -- workers. A queue that was paused since may still have them in its set.
+  local function hand_over(holder)
+    local entry = redis.call('HGET', P .. 'waiting', holder)
+    redis.call('HDEL', P .. 'waiting', holder)
+    local ends, lease_for, channel = string.match(entry or '', '^(%d+)|(%d+)|(.+)$')
+    if not ends or tonumber(NOW) >= tonumber(ends) then
+      return false
+    end
+    local till = string.format('%.0f', tonumber(NOW) + lease_for)
+    local message = table.concat({ #holder, #id, NOW, till, holder .. id .. seq .. record }, '|')
+    if redis.call('PUBLISH', channel, message) == 0 then
+      return false  -- its process has died
+    end
+    local times = string.rep('0', 32 - #NOW) .. NOW .. string.rep('0', 32 - #till) .. till
+    redis.call('HSET', P .. 'lease', id, times .. '1|' .. holder)
+    redis.call('HINCRBY', P .. 'holding', holder, 1)
+    redis.call('ZADD', P .. 'holders', 'LT', till, holder)
+    redis.call('HSET', P .. 'handed', holder, cmsgpack.pack({ id, queue }))
+    redis.call('PEXPIRE', P .. 'handed', 3600000)
+    redis.call('HINCRBY', P .. 'count', queue .. '|running', 1)
+    return true
+  end
+
   repeat
     local holder = redis.call('SPOP', P .. 'waiting:' .. queue)
     if holder and hand_over(holder) then
@@ -51,7 +53,7 @@ if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'prio
 end
 redis.call('ZADD', P .. 'ready:' .. queue .. ':' .. priority, seq, id)
 redis.call('HINCRBY', P .. 'count', queue .. '|queued', 1)
-if add_priority(queue, priority) then
-  notify('jobs')
+if redis.call('ZADD', P .. 'priorities:' .. queue, priority, priority) == 1 then
+  redis.call('PUBLISH', P .. 'notify:jobs', '')
 end
 return reply('added')

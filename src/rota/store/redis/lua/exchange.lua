@@ -33,7 +33,7 @@ for n, kind in ipairs(ask.kinds) do
   local fence, queue, state, priority, is_deleted = unpack(kind)
   kinds[n] = {
     fence = fence, queue = queue, state = state, priority = priority, is_final = FINAL[state],
-    is_deleted = is_deleted, number = 0, by_position = {}, by_time = {},
+    is_deleted = is_deleted, deleted = 0, by_position = {}, by_time = {},
   }
 end
 
@@ -90,16 +90,16 @@ local function add_ready(queue, priority, entries)
 end
 
 local function index(kind)
-  local queue, state = kind.queue, kind.state
-  count(queue, 'running', -kind.number)
+  local queue, state, number = kind.queue, kind.state, #kind.by_position / 2
+  count(queue, 'running', -number - kind.deleted)
   if kind.is_final then
-    count(queue, 'total:' .. state, kind.number)
+    count(queue, 'total:' .. state, number + kind.deleted)
     many('ZADD', 'ended:' .. state, kind.by_time)
   end
   if kind.is_deleted then
     return
   end
-  count(queue, state, kind.number)
+  count(queue, state, number)
   if state == 'scheduled' then
     has_news = add_by_time('due:' .. queue, kind.by_time) or has_news
   end
@@ -115,11 +115,12 @@ local function record(changes)
   for n, change in ipairs(changes) do
     local id, kind = change[1], kinds[change[2]]
     ids[n] = id
-    kind.number = kind.number + 1
     if change[7] then
       run(change[7])
     end
-    if not kind.is_deleted then
+    if kind.is_deleted then
+      kind.deleted = kind.deleted + 1
+    else
       local kept, last = kind.is_final and ended or standing, #kind.by_position
       kept[#kept + 1], kept[#kept + 2] = id, change[3]
       kind.by_position[last + 1], kind.by_position[last + 2] = change[5], id
@@ -133,7 +134,7 @@ local function record(changes)
   many('HSET', 'end', ended)
   has.state = has.state or #standing > 0
   for _, kind in ipairs(kinds) do
-    if kind.number > 0 then
+    if kind.deleted > 0 or #kind.by_position > 0 then
       index(kind)
     end
   end
@@ -264,12 +265,14 @@ local function priorities_of(queues)
   return priorities, by_priority
 end
 
--- The oldest jobs of some queues of one priority, in one order, and the queue of each if there are several.
+-- The oldest jobs of some queues of one priority, in one order; the queue of each, if there are several queues; and how many
+-- each queue gives.
 local function oldest(queues, priority, want)
   if #queues == 1 then  -- their positions are not needed, and would take twice the time
-    return redis.call('ZRANGE', P .. 'ready:' .. queues[1] .. ':' .. priority, 0, want - 1), {}
+    local ids = redis.call('ZRANGE', P .. 'ready:' .. queues[1] .. ':' .. priority, 0, want - 1)
+    return ids, {}, { [queues[1]] = #ids }
   end
-  local found, ids, queues_of = {}, {}, {}
+  local found, ids, queues_of, numbers = {}, {}, {}, {}
   for _, queue in ipairs(queues) do
     local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, want - 1, 'WITHSCORES')
     for n = 1, #first, 2 do
@@ -280,9 +283,10 @@ local function oldest(queues, priority, want)
     return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
   end)
   for n = 1, math.min(want, #found) do
-    ids[n], queues_of[n] = found[n][2], found[n][3]
+    local _, id, queue = unpack(found[n])
+    ids[n], queues_of[n], numbers[queue] = id, queue, (numbers[queue] or 0) + 1
   end
-  return ids, queues_of
+  return ids, queues_of, numbers
 end
 
 -- Take the first `number` of a queue and priority. With the last of them the priority goes too, so that the next job
@@ -303,18 +307,16 @@ local function take(queues, want)
   local ids, queues_of = {}, {}
   local priorities, by_priority = priorities_of(queues)
   for _, priority in ipairs(priorities) do
-    if #ids == want then
+    local having, before = by_priority[priority], #ids
+    if before == want then
       break
     end
-    local having, taken = by_priority[priority], {}
-    local some, of = oldest(having, priority, want - #ids)
+    local some, of, numbers = oldest(having, priority, want - before)
     for n, id in ipairs(some) do
-      local queue = of[n] or having[1]
-      ids[#ids + 1], queues_of[#ids + 1] = id, queue
-      taken[queue] = (taken[queue] or 0) + 1
+      ids[before + n], queues_of[before + n] = id, of[n] or having[1]
     end
     for _, queue in ipairs(having) do
-      pop(queue, priority, taken[queue] or 0)
+      pop(queue, priority, numbers[queue] or 0)
     end
   end
   return ids, queues_of

@@ -1,4 +1,5 @@
--- What a script with a request begins with: the request, commands with any number of values, and how jobs are read.
+-- What a script with a request begins with: the request, commands with any number of values, and how jobs, leases and
+-- notifications are read and written.
 
 local ask = cmsgpack.unpack(ARGV[4])
 local FINAL = { succeeded = true, failed = true, cancelled = true }
@@ -55,5 +56,42 @@ local function add_by_time(key, entries)
   local before = redis.call('ZRANGE', P .. key, 0, 0)[1]
   many('ZADD', key, entries)
   return redis.call('ZRANGE', P .. key, 0, 0)[1] ~= before
+end
+
+local function later(span)
+  return string.format('%.0f', tonumber(NOW) + span)
+end
+
+-- A lease: when it began and when it ends, in 32 digits each, then its fence: its number and its holder. So wide, because
+-- the server stores a hash of short values as a list, and searches it from its beginning for each of them.
+local function wide(instant)
+  return string.rep('0', 32 - #instant) .. instant
+end
+
+local function lease_text(began, ends, fence)
+  return wide(began) .. wide(ends) .. fence
+end
+
+local function fence_of(lease)
+  return string.sub(lease, 65)
+end
+
+-- Expired leases are looked for by holder: each has the number of its leases, and a time before which none ends.
+local function add_leases(holder, number, ends)
+  redis.call('HINCRBY', P .. 'holding', holder, number)
+  redis.call('ZADD', P .. 'holders', 'LT', ends, holder)
+end
+
+-- Wake listeners. Workers that wait for a single job (add_one.lua) must look for others first.
+local function notify(channel)
+  redis.call('PUBLISH', P .. 'notify:' .. channel, '')
+  if channel == 'jobs' then
+    redis.call('DEL', P .. 'waiting')
+  end
+end
+
+-- Remember that a queue has ready jobs of a priority: whether it had none before.
+local function add_priority(queue, priority)
+  return redis.call('ZADD', P .. 'priorities:' .. queue, priority, priority) == 1
 end
 
