@@ -136,7 +136,7 @@ class ExchangeClient:
 
     def _exchange(self, reports: list[Report], wanted: int) -> CompletedExchange:
         settled = [report.change for report in reports]
-        request = msgspec.structs.replace(self._request(), settled=settled, want=wanted)
+        request = msgspec.structs.replace(self._request(len(reports)), settled=settled, want=wanted)
         sent_at = self._clock.monotonic()
         try:
             self._flush_logs(reports)
@@ -151,9 +151,12 @@ class ExchangeClient:
         self._clock.sync(reply.now, sent_at)
         return CompletedExchange(request, reports, sent_at, reply)
 
-    def _request(self) -> Exchange:
-        """A worker that has jobs leaves those that are due in a moment, or added next, to idle workers."""
-        return msgspec.structs.replace(self.request, ahead=0, is_idle=False) if self._runs else self.request
+    def _request(self, number: int) -> Exchange:
+        """The request that sends so many reports. A worker with jobs leaves those that are due within 25 ms to others.
+        One that reports its last runs is idle for jobs that are added next."""
+        if not self._runs:
+            return self.request
+        return msgspec.structs.replace(self.request, ahead=0, is_idle=len(self._runs) <= number)
 
     def _flush_logs(self, reports: list[Report]) -> None:
         for report in reports:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
@@ -15,7 +15,6 @@ from rota.store.contract import Seal
 from rota.store.redis import schema
 from rota.store.redis.clock import ServerClock
 from rota.store.redis.codec import encode
-from rota.store.redis.fast.kept_connections import KeptConnections
 from rota.store.redis.faults import translate
 from rota.store.redis.scripts import script
 
@@ -47,8 +46,7 @@ class Connection:
         self._namespace = namespace
         self._is_ours = is_ours
         self._pool: Any = getattr(client, "connection_pool", None)  # a cluster client has one per node
-        self.can_publish_bytes = self._pool is not None and not client.get_encoder().decode_responses
-        self._kept = KeptConnections(self._pool, is_ours=is_ours) if self._pool is not None else None
+        self.reads_bytes = self._pool is not None and not client.get_encoder().decode_responses
         self._is_open = False
         self._has_warned = False
 
@@ -73,8 +71,6 @@ class Connection:
 
     def close(self) -> None:
         self._is_open = False
-        if self._kept is not None:
-            self._kept.release()
         if self._is_ours:
             self.client.close()
 
@@ -139,9 +135,19 @@ class Connection:
 
     def _send(self, *parts: str | bytes) -> Any:
         """Through a connection of the pool: the client's own way takes a fifth more CPU."""
-        if self._kept is None:
+        if self._pool is None:
             return self.client.execute_command(*parts, NEVER_DECODE=True)
-        return self._kept.call(*parts)
+        connection = self._pool.get_connection()
+        try:
+            connection.send_command(*parts)
+            return connection.read_response(disable_decoding=True)
+        except ResponseError:
+            raise
+        except BaseException:  # an interrupt, too: the next call would read the answer that is still to come
+            connection.disconnect()
+            raise
+        finally:
+            self._pool.release(connection)
 
     def _report_loss(self) -> None:
         log.error(

@@ -33,13 +33,14 @@ if TYPE_CHECKING:
     from rota.store.contract import Exchange
     from rota.store.redis.changing import Changer
     from rota.store.redis.connection import Reply
-    from rota.store.redis.fast.handover import Handover
+    from rota.store.redis.fast.direct_claims import DirectClaims
     from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.lookahead import LookaheadDecider
 
     # Lease number, queue, state, priority and whether the job is deleted: their number in a request.
     Kinds = dict[tuple[int, str, State, int, bool], int]
 
+WAITS_FOR = 2_500_000  # microseconds that an idle worker is registered as waiting: a little more than the default poll
 MOST_CLAIMED = 2_000  # jobs in one call: a script must not block the server for long
 
 
@@ -47,47 +48,52 @@ class Exchanger:
     """Records what workers did, and gives them jobs."""
 
     def __init__(
-        self, writer: GuardedWriter, changer: Changer, lookahead: LookaheadDecider, handover: Handover
+        self, writer: GuardedWriter, changer: Changer, lookahead: LookaheadDecider, direct_claims: DirectClaims
     ) -> None:
         self._writer = writer
         self._changer = changer
         self._lookahead = lookahead
-        self._handover = handover
+        self._direct_claims = direct_claims
 
     def exchange(self, request: Exchange, now: int | None) -> Exchanged:
         """One round trip. More are needed if an end releases other jobs or adds to a ledger, if a job succeeded that
         was asked to stop, and if a job is due that its schedule created before it was."""
+        direct: list[Job] = []
+        try:
+            return self._exchange(request, direct, now)
+        except BaseException:
+            self._direct_claims.restore(request.holder, direct)
+            raise
+
+    def _exchange(self, request: Exchange, direct: list[Job], now: int | None) -> Exchanged:
+        """Exchange. `direct` receives the job that was claimed for this worker and that no message has brought."""
         settled = request.settled
-        jobs = self._handover.take(request.holder)
-        reply = self._call(request, settled, max(0, request.want - len(jobs)), now, count_runs(settled))
-        jobs += self._handover.take(request.holder)  # it may have arrived meanwhile
-        refused, left, raw, next_due_at, lookahead, taken, handed = reply.body
+        reply = self._call(request, direct, settled, now, count_runs(settled))
+        refused, left, raw, next_due_at, lookahead, taken = reply.body[:6]
         uncounted = [] if taken is None else count_runs([settled[number - 1] for number in taken])
-        if handed is not None and self._handover.is_first(request.holder, handed[0][0].decode()):
-            jobs += self._claimed(handed, request.holder, reply.now)
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
         if left:
             rest = [settled[number - 1] for number in left]
             refusals += self._changer.apply(
                 "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
             )
-            reply = self._call(request, [], request.want, now, uncounted)
+            reply = self._call(request, direct, [], now, uncounted)
             raw, next_due_at, lookahead = reply.body[2:5]
         elif uncounted:
             self._writer.write(*run_commands(minute_of(reply.now), uncounted))
         if lookahead:
             self._lookahead.decide(lookahead, now)
-            reply = self._call(request, [], request.want, now, has_decided=True)
+            reply = self._call(request, direct, [], now, has_decided=True)
             raw, next_due_at = reply.body[2:4]
-        jobs += self._claimed(raw, request.holder, reply.now) if raw else []
+        jobs = self._claimed(raw, request.holder, reply.now) if raw else []
         due = None if next_due_at is None else int(next_due_at)
-        return Exchanged(now=reply.now, refused=refusals, claimed=jobs, next_due_at=due)
+        return Exchanged(now=reply.now, refused=refusals, claimed=[*direct, *jobs], next_due_at=due)
 
     def _call(
         self,
         request: Exchange,
+        direct: list[Job],
         settled: Sequence[Change],
-        want: int,
         now: int | None,
         runs: Sequence[int] = (),
         *,
@@ -104,16 +110,20 @@ class Exchanger:
             kinds=[(fence_of(number, request.holder), *kind) for number, *kind in kinds],
             settled=rows,
             runs=[*chain.from_iterable(named_runs(runs))],
-            want=min(want, MOST_CLAIMED),
+            want=min(request.want - len(direct), MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,
             most_promoted=MOST_PROMOTED,
             has_decided=has_decided,
             ahead=request.ahead,
-            channel=self._handover.channel if request.is_idle else None,
-            known=self._handover.known(request.holder),
+            channel=self._direct_claims.channel if request.is_idle else None,
+            waits_for=WAITS_FOR,
+            known=self._direct_claims.last_taken(request.holder),
         )
         reach("exchange.after_commit")
+        if reply.body[6] is not None:
+            for job in self._claimed(reply.body[6], request.holder, reply.now):
+                direct += self._direct_claims.take_returned(request.holder, job)
         return reply
 
     def _claimed(self, raw: list[Any], holder: str, now: int) -> list[Job]:

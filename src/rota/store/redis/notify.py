@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rota.model.jobs.job import Job
     from rota.store.contract import Channel
     from rota.store.redis.connection import Connection
-    from rota.store.redis.fast.handover import Handover
+    from rota.store.redis.fast.direct_claims import DirectClaims
 
 QUIET = 30.0  # seconds without a message after which the server is sent a PING
 DEADLINE = 5.0  # seconds for an answer
@@ -26,30 +26,30 @@ PAUSE = 1.0  # seconds between two attempts to subscribe again
 class ChannelListener(EventListener):
     """One subscription, and the thread that reads it. If the connection breaks, the thread subscribes again.
 
-    A listener for jobs also reads a channel of its own, on which jobs are handed to the workers of this process.
+    A listener for jobs also reads a channel of its own, for jobs that were claimed for the workers of this process.
     """
 
-    def __init__(self, connection: Connection, channel: Channel, handover: Handover) -> None:
+    def __init__(self, connection: Connection, channel: Channel, direct_claims: DirectClaims) -> None:
         super().__init__()
         self._client = connection.client
         self._channels = [f"{connection.prefix}notify:{channel}"]
-        self._handover = handover
+        self._direct_claims = direct_claims
         self._own = f"{connection.prefix}notify:{channel}:{secrets.token_hex(8)}"
         self._closed = threading.Event()
-        is_handing = channel == "jobs" and connection.can_publish_bytes
-        if is_handing:
+        is_direct = channel == "jobs" and connection.reads_bytes
+        if is_direct:
             self._channels.append(self._own)
         with connection.translated():
             self._subscription = self._subscribe()
-        if is_handing:
-            handover.open(self._own, self.wake)
+        if is_direct:
+            direct_claims.open(self._own, self.wake)
         threading.Thread(target=self._run, name="rota-listener", daemon=True).start()
 
     def take_claimed(self, holder: str) -> list[Job]:
-        return self._handover.take(holder)
+        return self._direct_claims.take(holder)
 
     def close(self) -> None:
-        self._handover.close(self._own)
+        self._direct_claims.close(self._own)
         self._closed.set()
         with suppress(Exception):  # the thread may be closing it, too
             self._subscription.unsubscribe()  # ends the read of the thread
@@ -85,9 +85,9 @@ class ChannelListener(EventListener):
         message: dict[str, Any] | None = self._subscription.get_message(timeout=timeout)
         if message is None or message["type"] not in {"message", "subscribe"}:
             return message
-        if message["type"] == "message" and message["data"]:
-            self._handover.receive(message["data"])
-        else:
+        if message["type"] == "message":
+            self._direct_claims.receive(message["data"])
+        if not (message["type"] == "message" and message["data"]):
             self.wake()
         return message
 

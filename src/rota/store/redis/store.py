@@ -11,7 +11,7 @@ from rota.store.redis.address import address_of, client_of
 from rota.store.redis.changing import Changer
 from rota.store.redis.connection import Connection
 from rota.store.redis.exchange import Exchanger
-from rota.store.redis.fast.handover import Handover
+from rota.store.redis.fast.direct_claims import DirectClaims
 from rota.store.redis.firing import Firer
 from rota.store.redis.guarded_write import GuardedWriter
 from rota.store.redis.leases import Leases
@@ -50,9 +50,9 @@ class RedisStore(PartedStore):
         self._changer = Changer(writer)
         self._schedules = Schedules(writer)
         self._firer = Firer(writer, self._schedules)
-        self._handover = Handover()
+        self._direct_claims = DirectClaims()
         lookahead = LookaheadDecider(writer, self._schedules)
-        self._exchanger = Exchanger(writer, self._changer, lookahead, self._handover)
+        self._exchanger = Exchanger(writer, self._changer, lookahead, self._direct_claims)
         self._leases = Leases(writer)
         self._listing = Listing(writer)
         self._ledger = Ledger(writer)
@@ -83,4 +83,4 @@ class RedisStore(PartedStore):
         return self._writer.snapshot().now
 
     def listen(self, channel: c.Channel) -> c.Listener:
-        return ChannelListener(self._connection, channel, self._handover)
+        return ChannelListener(self._connection, channel, self._direct_claims)

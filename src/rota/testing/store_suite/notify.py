@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota.model.jobs.job import State
+from rota.model.micros import SECOND
 from rota.model.schedules.edit import disable
 from rota.store.contract import Exchange
 from rota.testing.store_suite.builders import LEASE, MINUTE, RIVAL, T0, WORKER, a_job
@@ -163,7 +164,7 @@ class TestIdleWorkers:
         assert sorted(ids(claimed)) == sorted(added)
 
     def test_a_worker_gets_no_more_than_it_wants(self, store: Store) -> None:
-        """Without a listener, nothing tells it of the job before its next exchange."""
+        """Without a listener, it learns of the job by its next exchange."""
         with listener_on(store, "jobs"):
             claim_idle(store, want=1)
             added = [add_job(store), add_job(store)]
@@ -205,24 +206,27 @@ class TestIdleWorkers:
         assert ids(claim(store, holder=RIVAL)) == [job_id]
 
     def test_a_worker_with_jobs_leaves_it_to_others(self, store: Store, listener: Listener) -> None:
-        claim(store, 5)
+        claim_idle(store)
+        claim(store, 5)  # it has jobs now
         job_id = add_job(store)
         assert listener.wait(PATIENCE)
+        assert read(store, job_id).state is State.QUEUED
         assert ids(claim(store, 5, holder=RIVAL)) == [job_id]
 
-    def test_jobs_that_came_before_go_first(self, store: Store, listener: Listener) -> None:
-        claim_idle(store)
-        early = add(store, a_job(), a_job())
+    def test_jobs_that_came_before_to_another_queue_go_first(self, store: Store, listener: Listener) -> None:
+        queues = ("default", "mail")
+        claim_idle(store, queues=queues)
+        early = add(store, a_job(queue="mail"), a_job(queue="mail"))
         late = add_job(store)
         assert listener.wait(PATIENCE)
-        assert ids(claim_idle(store, listener)) == [*early, late]
+        assert ids(claim_idle(store, listener, queues=queues)) == [*early, late]
 
     def test_what_is_due_first_goes_first(self, store: Store, listener: Listener) -> None:
-        due = add_job(store, delay=MINUTE)
+        due = add_job(store, delay=SECOND)
         claim_idle(store)
-        late = add_job(store, now=T0 + MINUTE)
+        late = add_job(store, now=T0 + SECOND)
         assert listener.wait(PATIENCE)
-        assert ids(claim_idle(store, listener, now=T0 + MINUTE)) == [due, late]
+        assert ids(claim_idle(store, listener, now=T0 + SECOND)) == [due, late]
 
     def test_a_key_holds(self, store: Store, listener: Listener) -> None:
         claim_idle(store)

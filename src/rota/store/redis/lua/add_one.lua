@@ -20,9 +20,9 @@ index_hour(hour, seq, position)
 if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'priorities:' .. queue) == 0
   and redis.call('HEXISTS', P .. 'paused', queue) == 0 then
   -- Claim the job for an idle worker that waits (exchange.lua registers it), and publish it on the channel of its process.
-  -- A worker's entry ends at a time. Every notification about jobs deletes all entries, so nothing else is ready for these
+  -- A worker's entry ends at a time. Notifications of other scripts delete all entries, so nothing else is ready for these
   -- workers. A queue that was paused since may still have them in its set.
-  local function hand_over(holder)
+  local function claim_for(holder)
     local entry = redis.call('HGET', P .. 'waiting', holder)
     redis.call('HDEL', P .. 'waiting', holder)
     local ends, lease_for, channel = string.match(entry or '', '^(%d+)|(%d+)|(.+)$')
@@ -38,15 +38,14 @@ if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'prio
     redis.call('HSET', P .. 'lease', id, times .. '1|' .. holder)
     redis.call('HINCRBY', P .. 'holding', holder, 1)
     redis.call('ZADD', P .. 'holders', 'LT', till, holder)
-    redis.call('HSET', P .. 'handed', holder, cmsgpack.pack({ id, queue }))
-    redis.call('PEXPIRE', P .. 'handed', 3600000)
+    redis.call('SET', P .. 'direct:' .. holder, cmsgpack.pack({ id, queue }), 'PX', math.ceil(lease_for / 1000))
     redis.call('HINCRBY', P .. 'count', queue .. '|running', 1)
     return true
   end
 
   repeat
     local holder = redis.call('SPOP', P .. 'waiting:' .. queue)
-    if holder and hand_over(holder) then
+    if holder and claim_for(holder) then
       return reply('added')
     end
   until not holder

@@ -8,7 +8,7 @@ local has_news = false
 
 -- Hashes and sets that are mostly empty: nothing is read from those that are.
 local has = {}
-for _, name in ipairs({ 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel', 'waiting', 'handed' }) do
+for _, name in ipairs({ 'ahead', 'state', 'ready_at', 'held', 'progress', 'cancel', 'waiting' }) do
   has[name] = redis.call('EXISTS', P .. name) == 1
 end
 
@@ -347,14 +347,13 @@ local function claim(queues)
   return { ids, queues_of, records, standings, ready, till }
 end
 
--- The job that add_one.lua has claimed for this worker since its last exchange, as claim() returns jobs. Mostly the worker
--- has it already, by a message, and says so.
-local function handed_over()
-  local packed = redis.call('HGET', P .. 'handed', ask.holder)
+-- The job that add_one.lua has claimed for this worker since its last exchange, as claim() returns jobs. Mostly a message
+-- has brought it, and `known` is its id.
+local function claimed_directly()
+  local packed = redis.call('GETDEL', P .. 'direct:' .. ask.holder)
   if not packed then
     return false
   end
-  redis.call('HDEL', P .. 'handed', ask.holder)
   local id, queue = unpack(cmsgpack.unpack(packed))
   local lease = id ~= ask.known and redis.call('HGET', P .. 'lease', id)
   if not lease or fence_of(lease) ~= '1|' .. ask.holder then
@@ -366,24 +365,23 @@ local function handed_over()
   return { { id }, { queue }, { redis.call('HGET', P .. 'job', id) }, {}, {}, till }
 end
 
--- Until its next exchange, this idle worker waits for a single job of these queues: no longer than a poll takes, and no
--- longer than until the next job is due.
-local WAITS_FOR = 2500000  -- microseconds
+-- Until its next exchange, this idle worker waits for a single job of these queues, for some seconds and no longer than
+-- until the next job is due.
 local function register(queues, next_due)
-  local ends = later(WAITS_FOR)
+  local ends, most = later(ask.waits_for), math.ceil(ask.waits_for / 1000)
   local entry = table.concat({ earlier(next_due, ends), string.format('%.0f', ask.lease_for), ask.channel }, '|')
   redis.call('HSET', P .. 'waiting', ask.holder, entry)
-  redis.call('PEXPIRE', P .. 'waiting', WAITS_FOR / 1000)
+  redis.call('PEXPIRE', P .. 'waiting', most)
   for _, queue in ipairs(queues) do
     redis.call('SADD', P .. 'waiting:' .. queue, ask.holder)
-    redis.call('PEXPIRE', P .. 'waiting:' .. queue, WAITS_FOR / 1000)
+    redis.call('PEXPIRE', P .. 'waiting:' .. queue, most)
   end
 end
 
 if has.waiting then
   redis.call('HDEL', P .. 'waiting', ask.holder)
 end
-local handed = has.handed and handed_over()
+local direct = claimed_directly()
 local taken = false  -- the numbers of the settled changes that were accepted, if not all: Python counts their runs
 if #ask.settled > 0 then
   local accepted, numbers = check(ask.settled)
@@ -417,7 +415,7 @@ if has_news then
   notify('jobs')
 end
 next_due = earlier(next_due, next_lookahead) or false
-if ask.channel and is_wanted and #queues > 0 and not claimed[1] then
+if ask.channel and is_wanted and #queues > 0 and not claimed[1] and not direct then
   register(queues, next_due)
 end
-return reply({ refused, separate, claimed, next_due, lookahead, taken, handed })
+return reply({ refused, separate, claimed, next_due, lookahead, taken, direct })

@@ -1,4 +1,4 @@
-"""Jobs that Redis claims for an idle worker when they are added: what the suite of all stores cannot see."""
+"""Jobs that Redis claims for an idle worker when they are added: messages that are lost or late, and other versions."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from uuid import uuid4
 
 import pytest
 import redis
+from redis.connection import AbstractConnection
 
 from rota import App
 from rota.app import internals
 from rota.engine.node import Node
 from rota.engine.services import NodeSettings
+from rota.errors import StoreUnavailable
 from rota.model.jobs.job import State
 from rota.store.redis import RedisStore
-from rota.store.redis.fast import kept_connections
-from rota.store.redis.fast.handover import Handover
+from rota.store.redis.fast.direct_claims import DirectClaims
 from rota.testing.store_suite.builders import LEASE, RIVAL, T0, WORKER, a_job
 from rota.testing.store_suite.notify import PATIENCE, claim_idle, listener_on
 from rota.testing.store_suite.steps import add, add_job, claim, ids, read, succeed
 from stores.redis_stage import *  # noqa: F403 - its fixtures
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """An idle worker stays registered, however busy the machine is."""
+    monkeypatch.setattr("rota.store.redis.exchange.WAITS_FOR", 3_600_000_000)
 
 
 @pytest.fixture
@@ -34,14 +41,14 @@ def scripts_run(raw):
 
 
 def held_back(monkeypatch):
-    """The messages that arrive from now on, which nobody reads until the test does."""
+    """The messages that arrive from now on. The test delivers them, or loses them."""
     messages, arrived = [], threading.Event()
 
     def keep(_self, message):
         messages.append(message)
         arrived.set()
 
-    monkeypatch.setattr(Handover, "receive", keep)
+    monkeypatch.setattr(DirectClaims, "receive", keep)
     return messages, arrived
 
 
@@ -69,15 +76,14 @@ def test_a_message_that_is_lost_loses_no_job(store, monkeypatch):
 
 
 def test_a_message_that_comes_after_the_job_brings_no_second_one(store, listener, monkeypatch):
-    receive = Handover.receive
+    receive = DirectClaims.receive
     messages, arrived = held_back(monkeypatch)
     claim_idle(store)
     job_id = add_job(store)
     assert arrived.wait(PATIENCE)
     assert ids(claim_idle(store)) == [job_id]
     monkeypatch.undo()
-    receive(store._handover, messages[0])
-    assert listener.wait(PATIENCE)
+    receive(store._direct_claims, messages[0])
     assert claim_idle(store, listener) == claim_idle(store) == []
 
 
@@ -130,7 +136,8 @@ def test_jobs_that_another_version_added_go_first(store, listener, raw):
     assert ids(claim_idle(store)) == [*early, late]
 
 
-def test_a_worker_that_was_idle_long_ago_gets_nothing(store, listener):
+def test_a_worker_that_was_idle_long_ago_gets_nothing(store, listener, monkeypatch):
+    monkeypatch.setattr("rota.store.redis.exchange.WAITS_FOR", LEASE - 1)
     claim_idle(store)
     job_id = add_job(store, now=T0 + LEASE)
     assert listener.wait(PATIENCE)
@@ -170,10 +177,94 @@ def test_a_worker_that_drains_returns_the_job(server):
     app.close()
 
 
-def test_a_server_that_closes_a_kept_connection_fails_no_later_call(store, raw, monkeypatch):
-    """Connections that were idle for some time go through the pool, which opens new ones."""
-    monkeypatch.setattr(kept_connections, "MOST_IDLE", 0)
+def test_a_worker_waits_again_after_a_job_that_took_long(server, raw):
+    app = App(server.url(), namespace=f"t{uuid4().hex[:24]}")
+    gate = threading.Event()
+    slow = app.task(name="slow")(lambda: gate.wait(PATIENCE))
+    inside = internals(app)
+    worker = Node(app.open(), inside.registry, inside.events, NodeSettings(scheduler=False)).worker
+    while not worker.is_idle.is_set() or worker._listener is None:
+        worker.turn()
+    slow.enqueue()
+    while not any(run.started for run in worker.runs.values()):
+        worker.turn()
+    worker.turn()
+    waiting = f"{app.open()._connection.prefix}waiting"
+    assert not raw.hexists(waiting, worker.holder)
+    gate.set()
+    while worker.runs:
+        assert worker._event.wait(PATIENCE)
+        worker.turn()
+    assert raw.hexists(waiting, worker.holder)
+    worker.close()
+    app.close()
+
+
+@pytest.mark.usefixtures("listener")
+def test_a_worker_that_gets_a_job_waits_for_no_other(store, raw, monkeypatch):
+    _, arrived = held_back(monkeypatch)
+    claim_idle(store)
     add_job(store)
-    raw.client_kill_filter(_type="normal", skipme=True)
-    add_job(store)
-    assert len(claim(store, 5, holder=WORKER)) == 2
+    assert arrived.wait(PATIENCE)
+    assert len(claim_idle(store)) == 1
+    assert not raw.hexists(f"{store._connection.prefix}waiting", WORKER)
+
+
+def test_after_a_lost_message_jobs_become_ready_until_messages_arrive_again(store, listener, monkeypatch):
+    with monkeypatch.context() as patched:
+        _, arrived = held_back(patched)
+        claim_idle(store)
+        add_job(store)
+        assert arrived.wait(PATIENCE)
+        claim_idle(store)
+    claim_idle(store)
+    assert read(store, add_job(store)).state is State.QUEUED
+    assert listener.wait(PATIENCE)
+    assert len(claim_idle(store)) == 1
+    claim_idle(store)
+    assert read(store, add_job(store)).state is State.RUNNING
+
+
+def test_an_exchange_that_fails_loses_no_job(store, listener, monkeypatch):
+    _, arrived = held_back(monkeypatch)
+    claim_idle(store)
+    job_id = add_job(store)
+    assert arrived.wait(PATIENCE)
+    with monkeypatch.context() as patched:
+        patched.setattr("rota.store.redis.exchange.Exchanged", lambda **_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            claim_idle(store)
+    assert listener.wait(PATIENCE)
+    assert ids(claim_idle(store, listener)) == [job_id]
+    assert claim_idle(store, listener) == []
+
+
+def test_the_job_of_an_exchange_that_could_not_be_sent_is_there_for_the_next(store, listener, monkeypatch):
+    claim_idle(store)
+    job_id = add_job(store)
+    assert listener.wait(PATIENCE)
+    with monkeypatch.context() as patched:
+        patched.setattr(store._connection, "_is_open", False)
+        with pytest.raises(StoreUnavailable):
+            claim_idle(store)
+    assert ids(claim_idle(store, listener)) == [job_id]
+
+
+def test_an_interrupted_call_leaves_its_answer_to_no_other(server, raw, monkeypatch):
+    """A signal handler may raise between the two halves of a call."""
+    store = RedisStore(server.url(), namespace=f"t{uuid4().hex[:24]}")
+    store.open()
+    first = add_job(store)
+    send = AbstractConnection.send_command
+
+    def interrupted(connection, *parts, **options):
+        send(connection, *parts, **options)
+        raise KeyboardInterrupt
+
+    raw.client_pause(200)  # the answer has not come when the connection is returned
+    with monkeypatch.context() as patched:
+        patched.setattr(AbstractConnection, "send_command", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.now()
+    assert read(store, first).id == first
+    store.close()
