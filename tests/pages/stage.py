@@ -79,6 +79,14 @@ def _axe() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 
 
+# The elements that reach beyond a width, with their right ends.
+_TOO_WIDE = """width => [...document.querySelectorAll('body *')]
+    .map(one => [one, one.getBoundingClientRect().right])
+    .filter(([one, right]) => right > width)
+    .map(([one, right]) => `${right} ${one.outerHTML.slice(0, 200)}`)
+    .slice(-5)"""
+
+
 class Tab:
     """A page of a browser, with everything that went wrong on it."""
 
@@ -146,7 +154,7 @@ class Tab:
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # a row that just came fades in
             self.page.set_viewport_size({"width": width, "height": 844})
             if self.width() > width:
-                found.append(f"it scrolls sideways: {self.width()} of {width}")
+                found.append(f"it scrolls sideways: {self.width()} of {width}: {self.page.evaluate(_TOO_WIDE, width)}")
             result = self.page.evaluate(f"axe.run({_ALIKE}, {{resultTypes: ['violations']}})")
             found += [
                 f"{scheme} {one['id']}: {node['html'][:200]}" for one in result["violations"] for node in one["nodes"]
