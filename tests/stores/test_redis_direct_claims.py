@@ -268,3 +268,25 @@ def test_an_interrupted_call_leaves_its_answer_to_no_other(server, raw, monkeypa
             store.now()
     assert read(store, first).id == first
     store.close()
+
+
+@pytest.mark.parametrize("rules", ["resetchannels &*:notify:jobs &*:notify:schedules", "-@set", "-@string +incr"])
+def test_a_user_who_may_not_do_all_of_it_enqueues_and_claims_as_before(server, raw, store, listener, rules):
+    """The server runs a script up to the command that its ACL forbids: what is written by then would stay."""
+    claim_idle(store)
+    user = f"u{uuid4().hex[:8]}"
+    raw.execute_command("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", *rules.split())
+    guest = RedisStore(server.url().replace("://", f"://{user}:secret@"), namespace=store.namespace)
+    guest.open()
+    with listener_on(guest, "jobs") as other:
+        added = [add_job(guest), add_job(guest, key="only")]
+        assert listener.wait(PATIENCE)
+        claimed = [job for _ in added for job in claim_idle(store, listener)]
+        assert sorted(ids(claimed)) == sorted(added)
+        claim_idle(store, want=0)
+        claim_idle(guest, holder=RIVAL)
+        last = add_job(store)
+        assert other.wait(PATIENCE)
+        assert ids(claim_idle(guest, other, holder=RIVAL)) == [last]
+    guest.close()
+    raw.execute_command("ACL", "DELUSER", user)

@@ -21,7 +21,11 @@ from redis.exceptions import (
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 
 _LOGIN = ("NOAUTH", "WRONGPASS", "invalid password", "invalid username-password", "Authentication required")
-_FORBIDDEN = ("ACL failure in script", "can't run this command or subcommand")  # what a script says without a code
+_FORBIDDEN = (  # what a script says without a code
+    "ACL failure in script",
+    "can't run this command or subcommand",
+    "can't publish to the channel",
+)
 _PASSING = {"BUSY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "ASK", "FAILOVER"}
 # A refusal may come from within a script. Redis 6.2 puts its code behind "Error running script (call to f_…):
 # @user_script:12: ", Redis 7 and Valkey keep it in front and name the script behind it.

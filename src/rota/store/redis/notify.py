@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from rota.store.shared.notify import EventListener
 
@@ -40,7 +40,11 @@ class ChannelListener(EventListener):
         if is_direct:
             self._channels.append(self._own)
         with connection.translated():
-            self._subscription = self._subscribe()
+            try:
+                self._subscription = self._subscribe()
+            except NoPermissionError:  # the server's ACL may allow the channel of the namespace alone
+                is_direct, self._channels = False, self._channels[:1]
+                self._subscription = self._subscribe()
         if is_direct:
             direct_claims.open(self._own, self.wake)
         threading.Thread(target=self._run, name="rota-listener", daemon=True).start()

@@ -21,7 +21,8 @@ if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'prio
   and redis.call('HEXISTS', P .. 'paused', queue) == 0 then
   -- Claim the job for an idle worker that waits (exchange.lua registers it), and publish it on the channel of its process.
   -- A worker's entry ends at a time. Notifications of other scripts delete all entries, so nothing else is ready for these
-  -- workers. A queue that was paused since may still have them in its set.
+  -- workers. A queue that was paused since may still have them in its set. The server's ACL may forbid this user some of
+  -- these commands (pcall): the job is written already, and becomes ready then.
   local function claim_for(holder)
     local entry = redis.call('HGET', P .. 'waiting', holder)
     redis.call('HDEL', P .. 'waiting', holder)
@@ -31,24 +32,26 @@ if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'prio
     end
     local till = string.format('%.0f', tonumber(NOW) + lease_for)
     local message = table.concat({ #holder, #id, NOW, till, holder .. id .. seq .. record }, '|')
-    if redis.call('PUBLISH', channel, message) == 0 then
+    local readers = redis.pcall('PUBLISH', channel, message)
+    if type(readers) ~= 'number' or readers == 0 then
       return false  -- its process has died
     end
     local times = string.rep('0', 32 - #NOW) .. NOW .. string.rep('0', 32 - #till) .. till
     redis.call('HSET', P .. 'lease', id, times .. '1|' .. holder)
     redis.call('HINCRBY', P .. 'holding', holder, 1)
     redis.call('ZADD', P .. 'holders', 'LT', till, holder)
-    redis.call('SET', P .. 'direct:' .. holder, cmsgpack.pack({ id, queue }), 'PX', math.ceil(lease_for / 1000))
+    redis.pcall('SET', P .. 'direct:' .. holder, cmsgpack.pack({ id, queue }), 'PX', math.ceil(lease_for / 1000))
     redis.call('HINCRBY', P .. 'count', queue .. '|running', 1)
     return true
   end
 
   repeat
-    local holder = redis.call('SPOP', P .. 'waiting:' .. queue)
-    if holder and claim_for(holder) then
+    local holder = redis.pcall('SPOP', P .. 'waiting:' .. queue)
+    local is_there = type(holder) == 'string'
+    if is_there and claim_for(holder) then
       return reply('added')
     end
-  until not holder
+  until not is_there
 end
 redis.call('ZADD', P .. 'ready:' .. queue .. ':' .. priority, seq, id)
 redis.call('HINCRBY', P .. 'count', queue .. '|queued', 1)

@@ -350,8 +350,8 @@ end
 -- The job that add_one.lua has claimed for this worker since its last exchange, as claim() returns jobs. Mostly a message
 -- has brought it, and `known` is its id.
 local function claimed_directly()
-  local packed = redis.call('GETDEL', P .. 'direct:' .. ask.holder)
-  if not packed then
+  local packed = redis.pcall('GETDEL', P .. 'direct:' .. ask.holder)
+  if type(packed) ~= 'string' then
     return false
   end
   local id, queue = unpack(cmsgpack.unpack(packed))
@@ -373,7 +373,7 @@ local function register(queues, next_due)
   redis.call('HSET', P .. 'waiting', ask.holder, entry)
   redis.call('PEXPIRE', P .. 'waiting', most)
   for _, queue in ipairs(queues) do
-    redis.call('SADD', P .. 'waiting:' .. queue, ask.holder)
+    redis.pcall('SADD', P .. 'waiting:' .. queue, ask.holder)  -- the server's ACL may forbid it
     redis.call('PEXPIRE', P .. 'waiting:' .. queue, most)
   end
 end
