@@ -12,7 +12,9 @@ from rota.model.audit_record import AuditRecord
 from rota.model.jobs.job import State
 from rota.model.schedules.edit import register
 from rota.store.contract import AuditFilter, ScheduleFilter
-from rota.store.postgres import records, schedules
+from rota.store.postgres.codec import CODEC
+from rota.store.shared.sql_records import SqlRecords
+from rota.store.shared.sql_schedules import SqlSchedules
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
@@ -39,7 +41,7 @@ def an_audit_record(number=0):
 
 
 def explained(sql, query, values, namespace):
-    text = query.replace("{ns}", namespace)
+    text = query.replace("{ns}", namespace).replace("?", "%s")
     return "\n".join(line for (line,) in sql(f"EXPLAIN {text}", values).fetchall())
 
 
@@ -87,7 +89,7 @@ class TestIndexes:
         ],
     )
     def test_a_list_by_tenant_or_origin_goes_through_its_index(self, sql, namespace, where, index):
-        query, values = schedules.found_by(where, "s0100", 51)
+        query, values = SqlSchedules(list, CODEC, *[None] * 3).found_by(where, "s0100", 51)
         assert index in explained(sql, query, values, namespace)
 
     @pytest.mark.usefixtures("filled")
@@ -100,7 +102,7 @@ class TestIndexes:
         ],
     )
     def test_a_list_of_audit_records_goes_through_its_index(self, sql, namespace, where, index):
-        query, values = records.found_by(where, f"{T0 + 100}-x", 51)
+        query, values = SqlRecords(list, CODEC).found_by(where, f"{T0 + 100}-x", 51)
         assert index in explained(sql, query, values, namespace)
 
     def test_schedules_without_a_tenant_can_be_listed(self, store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rota.model.jobs.job import Job, State
 from rota.model.schedules.schedule import Schedule
 from rota.store.postgres import codec
+from rota.store.shared.sql_codec import SCHEDULE_TYPES
 
 
 def test_every_field_of_a_job_has_a_column():
@@ -13,7 +14,7 @@ def test_every_field_of_a_job_has_a_column():
 
 def test_every_field_of_a_schedule_has_a_column():
     indexes = {"due_at", "tenant", "origin_name"}
-    assert set(codec.SCHEDULE_TYPES) - indexes == set(Schedule.__struct_fields__)
+    assert set(SCHEDULE_TYPES) - indexes == set(Schedule.__struct_fields__)
 
 
 def test_a_claimed_job_has_each_column_in_its_field():

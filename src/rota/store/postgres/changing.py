@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.jobs.job import State
-from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.schedules.occurrence import is_record_of, of_job
+from rota.model.jobs.settle import Change, apply_to, cancel
 from rota.store.postgres import job_rows, keys
 from rota.store.postgres.caller_transaction import write_in
-from rota.store.postgres.codec import last_from, packed_last, text_of
+from rota.store.postgres.codec import CODEC, text_of
 from rota.store.postgres.faults import StaleRead
-from rota.store.shared.changing import check_changes, last_runs
+from rota.store.shared.changing import check_changes
 from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
+from rota.store.shared.sql_changing import SqlChanger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from rota.store.postgres.transaction import Transaction
 
 
-class Changer:
+class Changer(SqlChanger["Transaction"]):
     """One namespace's changes. All transactions lock in one order: schedules by id, jobs by position, counters last."""
 
     def __init__(self, database: Database, ledger: Ledger) -> None:
+        super().__init__(ledger)
         self._database = database
-        self._ledger = ledger
 
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         """Apply decisions made by hand."""
@@ -90,10 +90,7 @@ class Changer:
         tx.counts.settle([change for change, _ in changes], now)
         if tx.counts.grew(*(job.state for job in after if job.is_live)):
             tx.notify("jobs")
-        ended = [change for change, _ in changes if change.state.is_final]
-        if ended:
-            self._release(tx, [change.id for change in ended], now)
-        _record_last_runs(tx, [change for change, _ in changes])
+        self.follow(tx, [change for change, _ in changes], now)
         self.remove(tx, [job for job, (change, _) in zip(after, changes, strict=True) if change.is_removal])
 
     def stop(self, tx: Transaction, job_id: str, reason: str, now: int) -> None:
@@ -108,23 +105,6 @@ class Changer:
         else:
             self.apply(tx, [(cancel(job, now, reason), job)], now)
 
-    def delete_unstarted(self, tx: Transaction, jobs: Sequence[Job], now: int) -> None:
-        """Delete locked jobs that leave no record, and release what waited for them."""
-        if jobs:
-            job_rows.delete(tx, jobs)
-            self._release(tx, [job.id for job in jobs], now)
-
-    def remove(self, tx: Transaction, jobs: Sequence[Job]) -> None:
-        """Delete ended jobs, whose schedules are locked; their occurrences stay in the ledger."""
-        if not jobs:
-            return
-        names = sorted({job.schedule_id for job in jobs if job.schedule_id and job.fire_at})
-        rows = tx.rows("SELECT id, created_at FROM {ns}.schedule WHERE id = ANY(%s)", (names,)) if names else []
-        since: dict[str, int] = dict(rows)
-        kept = [job for job in jobs if is_record_of(job, since.get(job.schedule_id or ""))]
-        self._ledger.record(tx, [of_job(job) for job in kept])
-        job_rows.delete(tx, jobs)
-
     def remove_ended(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
         """Delete those of the jobs that have ended; locks their schedules first."""
         known = [job for job in job_rows.get(tx, list(dict.fromkeys(ids))) if job.state.is_final]
@@ -134,31 +114,25 @@ class Changer:
         self.remove(tx, ended)
         return [job.id for job in ended]
 
-    def _release(self, tx: Transaction, ended: list[str], now: int) -> None:
-        """Release the jobs that waited for these, or let them wait for what a cancelled link of their chain awaited."""
-        rows = tx.rows("SELECT seq FROM {ns}.held WHERE waits_for = ANY(%s) ORDER BY seq FOR UPDATE", (ended,))
-        for job in job_rows.at(tx, [seq for (seq,) in rows]):
-            awaited = still_awaited(job, lambda job_id: next(iter(job_rows.get(tx, [job_id])), None))
-            if awaited is None:
-                self.apply(tx, [(release(job, now), job)], now)
-            else:
-                tx.run("UPDATE {ns}.held SET waits_for = %s WHERE seq = %s", (awaited, job.seq))
+    def get(self, tx: Transaction, ids: Sequence[str]) -> list[Job]:
+        return job_rows.get(tx, ids)
 
+    def held_behind(self, tx: Transaction, ids: Sequence[str]) -> list[Job]:
+        query = "SELECT seq FROM {ns}.held WHERE waits_for = ANY(%s) ORDER BY seq FOR UPDATE"
+        return job_rows.at(tx, [seq for (seq,) in tx.rows(query, (list(ids),))])
 
-def _record_last_runs(tx: Transaction, changes: Sequence[Change]) -> None:
-    """Record with the schedules how their jobs ended, or that an attempt failed."""
+    def wait_for(self, tx: Transaction, job: Job, awaited: str) -> None:
+        tx.run("UPDATE {ns}.held SET waits_for = %s WHERE seq = %s", (awaited, job.seq))
 
-    def read(names: list[str]) -> dict[str, LastRun]:
-        rows = tx.rows("SELECT id, last FROM {ns}.schedule WHERE id = ANY(%s)", (names,))
-        return {name: last_from(stored) for name, stored in rows}
-
-    last = last_runs(changes, read)
-    if last:
+    def record_last_runs(self, tx: Transaction, last: dict[str, LastRun]) -> None:
         tx.run(
             "UPDATE {ns}.schedule s SET last = w.last FROM unnest(%s::text[], %s::text[]) AS w (id, last) "
             "WHERE s.id = w.id",
-            (list(last), [packed_last(run) for run in last.values()]),
+            (list(last), [CODEC.packed_last(run) for run in last.values()]),
         )
+
+    def drop(self, tx: Transaction, jobs: Sequence[Job]) -> None:
+        job_rows.delete(tx, jobs)
 
 
 def lock_schedules(tx: Transaction, names: Iterable[str | None]) -> None:

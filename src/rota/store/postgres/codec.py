@@ -6,20 +6,15 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from rota.model.jobs.job import Job, State
 from rota.model.schedules.lookahead import is_ahead
-from rota.model.schedules.occurrence import Occurrence
-from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
-from rota.store.shared.unpacking import unreadable_schedule
+from rota.store.shared.sql_codec import SqlCodec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.jobs.job import NewJob
     from rota.model.jobs.settle import Change
-    from rota.store.shared.sql import Conditions
 
 Row = tuple[Any, ...]
 
@@ -59,32 +54,7 @@ JOB_COLUMNS = ", ".join(JOB_FIELDS)  # of the view that shows whole jobs
 record_row = attrgetter(*RECORD)
 _state_row = attrgetter(*STATE_ROW)
 
-SCHEDULE_TYPES = {
-    **dict.fromkeys(("id", "spec", "origin", "pause", "last", "problem", "tenant_pause", "ahead"), "text"),
-    **dict.fromkeys(("version", "created_at", "updated_at", "next_at", "fired_through", "run_count"), "bigint"),
-    "generation": "int",
-    "is_enabled": "boolean",
-    "due_at": "bigint",
-    "tenant": "text",
-    "origin_name": "text",  # for its indexes
-}
-SCHEDULE_COLUMNS = ", ".join(SCHEDULE_TYPES)
-OCCURRENCE_TYPES = {
-    "schedule_id": "text",
-    "through_at": "bigint",
-    "after_at": "bigint",
-    "count": "bigint",
-    "outcome": "text",
-    "reason": "text",
-}
-OCCURRENCE_COLUMNS = ", ".join(OCCURRENCE_TYPES)
-
 _STATES = {state.value: state for state in State}
-_encode = msgspec.json.encode
-_decode_origin = msgspec.json.Decoder(Origin).decode
-_decode_pause = msgspec.json.Decoder(Pause).decode
-_decode_ahead = msgspec.json.Decoder(Ahead).decode
-_decode_last = msgspec.json.Decoder(LastRun).decode
 
 
 def text_of(text: str | None) -> str | None:
@@ -92,9 +62,7 @@ def text_of(text: str | None) -> str | None:
     return text.replace("\x00", "\u2400") if text and "\x00" in text else text
 
 
-def conditions_of(found: Conditions) -> tuple[str, list[Any]]:
-    """Conditions with the driver's sign for a value."""
-    return found.text.replace("?", "%s"), [text_of(one) if isinstance(one, str) else one for one in found.values]
+CODEC = SqlCodec(text_of, no_tenant="")  # of the tables that are as in every store with tables
 
 
 # Arrays.
@@ -158,10 +126,7 @@ def state_row(job: Job) -> Row:
     return (*_state_row(job), -job.priority, is_ahead(job) or None, *more)
 
 
-NEW_JOB_TYPES = (
-    *("text[]", "text[]", "bytea[]", "text[]", "smallint[]", "bigint[]", "bytea[]", "text[]", "bigint[]"),
-    *("bigint[]", "integer[]", "text[]", "text[]", "text[]", "bigint[]"),
-)
+NEW_JOB_COLUMNS = 15  # of the server's functions that add jobs
 
 
 def one_job_values(job: Job | NewJob) -> list[Any]:
@@ -181,7 +146,7 @@ def plain_job_columns(jobs: Sequence[Job] | Sequence[NewJob]) -> list[list[Any] 
         once([job.queue for job in jobs]),
         once([job.priority for job in jobs]),
     ]
-    return own + [None] * (len(NEW_JOB_TYPES) - len(own))
+    return own + [None] * (NEW_JOB_COLUMNS - len(own))
 
 
 def new_job_columns(jobs: Sequence[Job]) -> list[list[Any] | None]:
@@ -201,17 +166,14 @@ def new_job_columns(jobs: Sequence[Job]) -> list[list[Any] | None]:
     ]
 
 
-SETTLED_TYPES = (
-    *("bigint[]", "integer[]", "text[]", "bigint[]", "integer[]", "integer[]"),
-    *("text[]", "text[]", "bytea[]", "text[]", "bigint[]", "boolean", "text[]", "integer[]", "integer[]", "integer[]"),
-)
+SETTLED_COLUMNS = 16  # of the server's `exchange`
 
 
 def settled_columns(changes: Sequence[Change]) -> list[Any]:
     """Changes that only end their jobs, as the server's `exchange` takes them; then the jobs whose keys are free,
     a value that means nothing by now, and how many of each queue ended in which way."""
     if not changes:
-        return [None] * len(SETTLED_TYPES)
+        return [None] * SETTLED_COLUMNS
     usual = [
         once([change.job.lease_no for change in changes]),
         once([change.state.value for change in changes]),
@@ -230,75 +192,3 @@ def settled_columns(changes: Sequence[Change]) -> list[Any]:
     queues = list(dict.fromkeys(queue for queue, _ in ended))
     counts = [[ended[queue, state] for queue in queues] for state in (State.SUCCEEDED, State.FAILED, State.CANCELLED)]
     return [[change.job.seq for change in changes], *usual, *rare, freed or None, None, queues, *counts]
-
-
-# Schedules and occurrences.
-
-
-def schedule_from(row: Row) -> Schedule:
-    """A schedule from the columns of SCHEDULE_COLUMNS. One that cannot be read is shown with the reason; it is never
-    due."""
-    stored = dict(zip(SCHEDULE_TYPES, row, strict=True))
-    for index in ("due_at", "tenant", "origin_name"):
-        del stored[index]
-    try:
-        return Schedule(**{**stored, **_unpacked(stored)})
-    except (msgspec.MsgspecError, TypeError, ValueError) as err:
-        plain = {name: stored[name] for name in ("version", "created_at", "updated_at", "fired_through")}
-        return unreadable_schedule(stored["id"], err, **plain)
-
-
-def _unpacked(stored: dict[str, Any]) -> dict[str, Any]:
-    pauses = {name: stored[name] and _decode_pause(stored[name]) for name in ("pause", "tenant_pause")}
-    return {
-        "spec": unpack_spec(stored["spec"]),
-        "origin": _decode_origin(stored["origin"]),
-        "last": _decode_last(stored["last"]),
-        "ahead": stored["ahead"] and _decode_ahead(stored["ahead"]),
-        **pauses,
-    }
-
-
-def schedule_row(schedule: Schedule) -> Row:
-    """The columns of SCHEDULE_COLUMNS."""
-    stored = {
-        **msgspec.structs.asdict(schedule),
-        "spec": pack_spec(schedule.spec).decode(),
-        "origin": _encode(schedule.origin).decode(),
-        "pause": packed(schedule.pause),
-        "last": packed_last(schedule.last),
-        "problem": text_of(schedule.problem),
-        "tenant_pause": packed(schedule.tenant_pause),
-        "ahead": packed(schedule.ahead),
-        "due_at": schedule.due_at,
-        "tenant": text_of(schedule.spec.tenant),
-        "origin_name": text_of(schedule.origin.name),
-    }
-    return tuple(stored[name] for name in SCHEDULE_TYPES)
-
-
-def packed(value: Pause | Ahead | None) -> str | None:
-    return None if value is None else _encode(value).decode()
-
-
-def packed_last(last: LastRun) -> str:
-    """As PostgreSQL can read it, too: its JSON cannot store the character NUL either."""
-    if last.error and "\x00" in last.error:
-        last = msgspec.structs.replace(last, error=text_of(last.error))
-    return _encode(last).decode()
-
-
-def last_from(stored: str) -> LastRun:
-    """What is known of a schedule's last run; nothing, if it was made unreadable by hand."""
-    try:
-        return _decode_last(stored)
-    except msgspec.MsgspecError:
-        return LastRun()
-
-
-def occurrence_from(row: Row) -> Occurrence:
-    return Occurrence(**dict(zip(OCCURRENCE_TYPES, row, strict=True)))
-
-
-def occurrence_row(entry: Occurrence) -> Row:
-    return entry.schedule_id, entry.through_at, entry.after_at, entry.count, entry.outcome, text_of(entry.reason)

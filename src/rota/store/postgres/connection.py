@@ -28,9 +28,10 @@ from rota.store.postgres.transaction import Transaction
 from rota.store.shared import forks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rota.store.postgres.address import Address
+    from rota.store.postgres.codec import Row
 
 log = logging.getLogger("rota.store.postgres")
 
@@ -128,6 +129,10 @@ class Database:
                 elif not isinstance(err.__cause__, RETRYABLE_CALL) or attempt == TRIES:
                     raise
         raise AssertionError("unreachable")
+
+    def select(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+        """What one query finds."""
+        return self.call(lambda tx: tx.rows(query, values))
 
     def transact(self, verb: str, work: Callable[[Transaction], Result], *, timeout: float | None = None) -> Result:
         """Do the work in one transaction. If another one was in the way, it starts again from its beginning."""

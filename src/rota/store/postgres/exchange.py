@@ -10,7 +10,7 @@ import psycopg
 from rota.failpoints import reach
 from rota.model.jobs.series import MINUTE, count_runs
 from rota.store.contract import MOST_PROMOTED, Exchange, Exchanged
-from rota.store.postgres.codec import CLAIMED, SETTLED_TYPES, claimed_job, settled_columns
+from rota.store.postgres.codec import CLAIMED, SETTLED_COLUMNS, claimed_job, settled_columns
 from rota.store.postgres.transaction import function_call
 from rota.store.shared.matching import is_held_by
 
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 NEEDS_DECISION = "RO001"  # the server's error: another job waits for one of these, or one is not what was decided on
 # The last row says that all was done: then the runs are counted, in the same statement.
 _EXCHANGE = (
-    function_call(
-        "exchange",
-        ("bigint", "text", "integer", "text[]", "bigint", "integer", "bigint", "boolean", "bigint", *SETTLED_TYPES),
-    )
+    function_call("exchange", 9 + SETTLED_COLUMNS)
     + " AS e WHERE CASE WHEN coalesce(e.id, e.queue, e.task, e.error) IS NULL "
-    f"THEN {{ns}}.add_runs(%s::bigint, e.seq / {MINUTE}, %s::bigint[]) ELSE true END"
+    f"THEN {{ns}}.add_runs(%s, e.seq / {MINUTE}, %s) ELSE true END"
 )
 _position = attrgetter("job.seq")
 _SEQ, _PRIORITY = itemgetter(CLAIMED.index("seq")), itemgetter(CLAIMED.index("priority"))

@@ -7,52 +7,34 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.model.audit_record import AuditRecord
-from rota.model.entry import Entry
 from rota.model.jobs.job import Job
-from rota.model.schedules.occurrence import Occurrence
-from rota.model.schedules.schedule import Schedule
-from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
-from rota.store.postgres import codec, job_rows, keys, records
+from rota.store.contract import LockRecord, LogLine, QueueRecord, Seal
+from rota.store.postgres import codec, job_rows, keys
 from rota.store.postgres.operations import queue_infos, write_pause
 from rota.store.postgres.transaction import columns_of
 from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
+from rota.store.shared.sql_codec import log_line_from
+from rota.store.shared.sql_moving import PARTS, Part, load_rows, page_of_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from rota.store.contract import Record
-    from rota.store.postgres.codec import Row
+    from rota.store.contract import Page, Record
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
     from rota.store.shared.parts import OwnPart
 
 
-_NEW = "ON CONFLICT DO NOTHING"
-_decode_cursor = msgspec.json.Decoder(list[str | int]).decode
-
-
-def _log_line(row: Row) -> LogLine:
-    return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])
-
-
-def _lock_record(row: Row) -> LockRecord:
-    return LockRecord(name=row[0], number=row[1])
-
-
-# Of each part: the columns of its key, what else to select, from where, and what makes a record of the latter.
-_PARTS: dict[OwnPart, tuple[tuple[str, ...], str, str, Callable[[Row], Record]]] = {
-    "jobs": (("seq",), codec.JOB_COLUMNS, "{ns}.jobs", codec.job_from),
-    "occurrences": (("schedule_id", "through_at"), codec.OCCURRENCE_COLUMNS, "{ns}.occurrence", codec.occurrence_from),
-    "logs": (
+_PARTS: dict[OwnPart, Part] = {
+    **PARTS,
+    "jobs": Part(("seq",), codec.JOB_COLUMNS, "{ns}.jobs", codec.job_from),
+    "logs": Part(
         ("g.seq", "g.number"),
         "j.id, g.number, g.at, g.level, g.text",
         "{ns}.log g JOIN {ns}.job j ON j.seq = g.seq",
-        _log_line,
+        log_line_from,
     ),
-    "entries": (("kind", "name"), records.ENTRY_COLUMNS, "{ns}.entry", records.entry_from),
-    "locks": (("name",), "name, number", "{ns}.lock", _lock_record),
 }
 
 
@@ -70,9 +52,7 @@ class Moving:
         return None if row is None else msgspec.json.decode(row[0], type=Seal)
 
     def dump(self, part: OwnPart, cursor: str | None, limit: int) -> Page[Record]:
-        """A page of one part. A cursor is the key of the last record."""
-        after = _decode_cursor(cursor) if cursor else []
-        return self._database.call(lambda tx: _page(tx, part, after, limit))
+        return page_of_part(self._database.select, _PARTS[part], cursor, limit)
 
     def load(self, given: Sequence[Record]) -> int:
         """Write records as they are; returns how many were new. What exists is left alone."""
@@ -89,24 +69,11 @@ def _write_seal(tx: Transaction, seal: Seal | None) -> None:
     tx.notify("schedules")
 
 
-def _page(tx: Transaction, part: OwnPart, after: Sequence[str | int], limit: int) -> Page[Record]:
-    key, columns, tables, record_from = _PARTS[part]
-    beyond = f"WHERE ({', '.join(key)}) > ({', '.join(['%s'] * len(key))})" if after else ""
-    query = f"SELECT {', '.join(key)}, {columns} FROM {tables} {beyond} ORDER BY {', '.join(key)} LIMIT %s"
-    rows = tx.rows(query, (*after, limit + 1))
-    shown = rows[:limit]
-    cursor = msgspec.json.encode(shown[-1][: len(key)]).decode() if len(rows) > limit else None
-    return Page(items=[record_from(row[len(key) :]) for row in shown], cursor=cursor)
-
-
 def _load(tx: Transaction, given: Sequence[Record]) -> int:
     return (
         _load_queues(tx, of_kind(given, QueueRecord))
         + _load_locks(tx, of_kind(given, LockRecord))
-        + tx.insert("schedule", codec.SCHEDULE_TYPES, map(codec.schedule_row, of_kind(given, Schedule)), _NEW)
-        + tx.insert("entry", records.ENTRY_TYPES, map(records.entry_row, of_kind(given, Entry)), _NEW)
-        + tx.insert("audit", records.AUDIT_TYPES, map(records.audit_row, of_kind(given, AuditRecord)), _NEW)
-        + tx.insert("occurrence", codec.OCCURRENCE_TYPES, map(codec.occurrence_row, of_kind(given, Occurrence)), _NEW)
+        + load_rows(tx, codec.CODEC, given)
         + _load_jobs(tx, of_kind(given, Job))
         + _load_logs(tx, of_kind(given, LogLine))
     )

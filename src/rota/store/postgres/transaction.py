@@ -24,9 +24,9 @@ COUNTERS = (
 _texts: dict[tuple[str, str], str] = {}
 
 
-def function_call(name: str, types: Sequence[str]) -> str:
-    """A statement that calls one of the schema's functions."""
-    return f"SELECT * FROM {{ns}}.{name}({', '.join(f'%s::{kind}' for kind in types)})"
+def function_call(name: str, number: int) -> str:
+    """A statement that calls one of the schema's functions with so many values; the function says of which types."""
+    return f"SELECT * FROM {{ns}}.{name}({', '.join(['%s'] * number)})"
 
 
 def insert_statement(table: str, types: Mapping[str, str], tail: str = "") -> str:
@@ -40,7 +40,7 @@ def columns_of(rows: Iterable[Row]) -> list[list[Any]]:
 
 
 class Transaction:
-    """A connection in use. `{ns}` in a statement stands for the schema."""
+    """A connection in use. `{ns}` in a statement stands for the schema, `%s` or `?` for a value."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class Transaction:
             return self._calls.call(self.connection, self._text(statement), values)
         return self.rows(statement, values)
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each row, without waiting for each result."""
-        if len(rows) == 1:
-            self.run(statement, rows[0])
-        elif rows:
-            self._cursor.executemany(self._text(statement), rows)
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each row, without waiting for each result; returns how many rows they affected."""
+        if len(rows) <= 1:
+            return sum(self.run(statement, row) for row in rows)
+        self._cursor.executemany(self._text(statement), rows)
+        return self._cursor.rowcount
 
     def insert(self, table: str, types: Mapping[str, str], rows: Iterable[Row], tail: str = "") -> int:
         """Insert rows, whose columns have these types, by one statement; returns how many were inserted."""
@@ -113,7 +113,7 @@ class Transaction:
         key = (self._namespace, statement)
         text = _texts.get(key)
         if text is None:
-            text = _texts[key] = statement.replace("{ns}", f'"{self._namespace}"')
+            text = _texts[key] = statement.replace("{ns}", f'"{self._namespace}"').replace("?", "%s")
         return text
 
 

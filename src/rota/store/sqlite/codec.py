@@ -1,4 +1,4 @@
-"""Converts between values and rows: jobs, changes, schedules, occurrences, entries and audit records.
+"""Converts between values and rows: jobs, their changes, and what a firing changes of a schedule.
 
 The columns of a job carry the names of its fields, and every row is read and written by these names. A field that the
 model adds needs a column in schema.sql and nothing here.
@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.model.entry import Entry
 from rota.model.jobs.job import Job, State
 from rota.model.jobs.settle import Change
-from rota.model.schedules.occurrence import Occurrence
-from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedule, pack_spec, unpack_spec
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract import LogLine
-from rota.store.shared.unpacking import audit_record_from, unreadable_schedule
+from rota.store.shared.sql_codec import SqlCodec, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rota.model.audit_record import AuditRecord
+    from rota.model.schedules.schedule import Schedule
+    from rota.store.contract import LogLine
 
     Row = tuple[Any, ...]
 
@@ -33,11 +32,6 @@ JOB_COLUMNS = ", ".join(JOB_FIELDS)
 IS_AHEAD = "ahead IS NOT NULL AND lease_no = 0"
 
 _STATES = {state.value: state for state in State}
-_encode = msgspec.json.encode
-_decode_origin = msgspec.json.Decoder(Origin).decode
-_decode_pause = msgspec.json.Decoder(Pause).decode
-_decode_ahead = msgspec.json.Decoder(Ahead).decode
-_decode_last = msgspec.json.Decoder(LastRun).decode
 
 
 # Jobs.
@@ -148,68 +142,10 @@ def row_of_end(change: Change) -> Row:
 
 # Schedules.
 
-SCHEDULE_COLUMNS = (
-    "id, spec, origin, version, generation, created_at, updated_at, is_enabled, pause, next_at, fired_through, "
-    "run_count, last, problem, tenant_pause, ahead"
-)
-FOUND_BY = "due_at, tenant, origin_name"
 ADVANCED = ("version", "next_at", "fired_through", "run_count", "pause", "tenant_pause", "ahead", "last", "due_at")
 
 
-def schedule_of(row: Row) -> Schedule:
-    """A row as a schedule; one that cannot be read is shown with the reason, and is never due."""
-    try:
-        return _readable_schedule(row)
-    except (msgspec.MsgspecError, TypeError, ValueError) as err:
-        return unreadable_schedule(
-            str(row[0]), err, version=row[3], created_at=row[5], updated_at=row[6], fired_through=row[10]
-        )
-
-
-def _readable_schedule(row: Row) -> Schedule:
-    return Schedule(
-        id=row[0],
-        spec=unpack_spec(row[1]),
-        origin=_decode_origin(row[2]),
-        version=row[3],
-        generation=row[4],
-        created_at=row[5],
-        updated_at=row[6],
-        is_enabled=bool(row[7]),
-        pause=None if row[8] is None else _decode_pause(row[8]),
-        next_at=row[9],
-        fired_through=row[10],
-        run_count=row[11],
-        last=_decode_last(row[12]),
-        problem=row[13],
-        tenant_pause=None if row[14] is None else _decode_pause(row[14]),
-        ahead=None if row[15] is None else _decode_ahead(row[15]),
-    )
-
-
-def row_of_schedule(schedule: Schedule) -> Row:
-    """The columns of SCHEDULE_COLUMNS, then those of FOUND_BY."""
-    return (
-        schedule.id,
-        pack_spec(schedule.spec).decode(),
-        _encode(schedule.origin).decode(),
-        schedule.version,
-        schedule.generation,
-        schedule.created_at,
-        schedule.updated_at,
-        int(schedule.is_enabled),
-        _packed(schedule.pause),
-        schedule.next_at,
-        schedule.fired_through,
-        schedule.run_count,
-        packed_last(schedule.last),
-        schedule.problem,
-        _packed(schedule.tenant_pause),
-        _packed(schedule.ahead),
-        schedule.due_at,
-        schedule.spec.tenant or None,
-        schedule.origin.name,
-    )
+CODEC = SqlCodec(no_tenant=None)  # of the tables that are as in every store with tables
 
 
 def advanced_row(schedule: Schedule) -> Row:
@@ -219,56 +155,12 @@ def advanced_row(schedule: Schedule) -> Row:
         schedule.next_at,
         schedule.fired_through,
         schedule.run_count,
-        _packed(schedule.pause),
-        _packed(schedule.tenant_pause),
-        _packed(schedule.ahead),
-        packed_last(schedule.last),
+        packed(schedule.pause),
+        packed(schedule.tenant_pause),
+        packed(schedule.ahead),
+        CODEC.packed_last(schedule.last),
         schedule.due_at,
     )
-
-
-def _packed(value: Pause | Ahead | None) -> str | None:
-    return None if value is None else _encode(value).decode()
-
-
-def packed_last(last: LastRun) -> str:
-    return _encode(last).decode()
-
-
-def last_of(packed: str) -> LastRun:
-    return _decode_last(packed)
-
-
-# Occurrences, entries, audit records and log lines.
-
-OCCURRENCE_COLUMNS = "schedule_id, through_at, after_at, count, outcome, reason"
-
-
-def occurrence_of(row: Row) -> Occurrence:
-    schedule_id, through_at, after_at, count, outcome, reason = row
-    return Occurrence(
-        schedule_id=schedule_id, after_at=after_at, through_at=through_at, count=count, outcome=outcome, reason=reason
-    )
-
-
-def row_of_occurrence(entry: Occurrence) -> Row:
-    return entry.schedule_id, entry.through_at, entry.after_at, entry.count, entry.outcome, entry.reason
-
-
-def row_of_entry(entry: Entry) -> Row:
-    return entry.kind, entry.name, entry.version, entry.data
-
-
-def entry_of(row: Row) -> Entry:
-    return Entry(kind=row[0], name=row[1], version=row[2], data=row[3])
-
-
-def row_of_audit_record(record: AuditRecord) -> Row:
-    return record.at, record.id, record.subject, _encode(record).decode()
-
-
-def audit_record_of(row: Row) -> AuditRecord:
-    return audit_record_from(row[3], at=row[0], record_id=row[1], subject=row[2])
 
 
 def row_of_log_line(line: LogLine) -> Row:
@@ -278,7 +170,3 @@ def row_of_log_line(line: LogLine) -> Row:
 def numbers_of(stored: str) -> list[int]:
     """The numbers of a minute."""
     return msgspec.json.decode(stored, type=list[int])
-
-
-def log_line_of(row: Row) -> LogLine:
-    return LogLine(job_id=row[0], number=row[1], at=row[2], level=row[3], text=row[4])

@@ -122,7 +122,7 @@ class Exchanger:
                 tx.connection, lambda: tx.connection.executemany(self._end, rows).rowcount, len(rows)
             )
         if are_over:
-            self._changer.follow(tx, changes)
+            self._changer.follow(tx, changes, tx.now)
         return are_over
 
     # Claiming.

@@ -11,7 +11,8 @@ from rota.model.jobs.job import accept
 from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.shared.placing import advanced, place_firing
-from rota.store.sqlite.codec import ADVANCED, advanced_row, last_of
+from rota.store.shared.sql_codec import last_from
+from rota.store.sqlite.codec import ADVANCED, advanced_row
 from rota.store.sqlite.transaction import LARGEST_IN, rows_in
 
 if TYPE_CHECKING:
@@ -94,27 +95,14 @@ class Firer:
         guards = {row[0]: row[1:] for row in rows_in(tx.connection, query, names)}
         wanted = {(firing.schedule.id, shot.job.fire_at or 0) for firing in firings for shot in firing.shots}
         slots = rows_in(tx.connection, f"SELECT slot FROM {self._jobs} WHERE slot IN", names)
-        return FiringSnapshot(guards, self._made(tx, wanted), {slot for (slot,) in slots})
-
-    def _made(self, tx: Transaction, occurrences: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-        """Those of the occurrences (schedule and time) that have a job."""
-        wanted = list(occurrences)
-        found: set[tuple[str, int]] = set()
-        for start in range(0, len(wanted), LARGEST_IN):
-            chunk = wanted[start : start + LARGEST_IN]
-            query = (
-                f"WITH wanted (name, at) AS (VALUES {', '.join(['(?, ?)'] * len(chunk))}) SELECT name, at FROM wanted "
-                f"WHERE EXISTS (SELECT 1 FROM {self._jobs} WHERE schedule_id = name AND fire_at = at)"
-            )
-            found.update(tx.connection.execute(query, [value for pair in chunk for value in pair]))
-        return found
+        return FiringSnapshot(guards, occurrences_made(tx, wanted), {slot for (slot,) in slots})
 
     def _fire_simple(self, tx: Transaction, firings: Sequence[Firing]) -> None:
         if not firings:
             return
         self._adder.insert(tx, [accept(firing.shots[0].job, tx.now) for firing in firings])
         skips = [of_skip(firing.schedule.id, skip) for firing in firings for skip in firing.skips]
-        self._ledger.record(tx.connection, skips)
+        self._ledger.record(tx, skips)
         after = [advanced(firing, firing.schedule, [firing.shots[0].job.id], tx.now) for firing in firings]
         tx.connection.executemany(self._advance, [(*advanced_row(schedule), schedule.id) for schedule in after])
 
@@ -123,7 +111,7 @@ class Firer:
         placed = place_firing(firing, PlacingSteps(tx, self._jobs, self._adder, self._changer))
         if placed is None:
             return Fired(schedule_id=name, is_accepted=False)
-        self._ledger.record(tx.connection, [of_skip(name, skip) for skip in placed.skips])
+        self._ledger.record(tx, [of_skip(name, skip) for skip in placed.skips])
         after = advanced(firing, firing.schedule, placed.jobs, tx.now)
         tx.connection.execute(self._advance, (*advanced_row(after), name))
         return Fired.of(name, placed.jobs, placed.skips)
@@ -160,6 +148,20 @@ class PlacingSteps:
         self._changer.stop(self._tx, job_id, reason)
 
 
+def occurrences_made(tx: Transaction, occurrences: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those of the occurrences (schedule and time) that have a job."""
+    wanted = list(occurrences)
+    found: set[tuple[str, int]] = set()
+    for start in range(0, len(wanted), LARGEST_IN):
+        chunk = wanted[start : start + LARGEST_IN]
+        query = (
+            f"WITH wanted (name, at) AS (VALUES {', '.join(['(?, ?)'] * len(chunk))}) SELECT name, at FROM wanted "
+            "WHERE EXISTS (SELECT 1 FROM {ns}.job WHERE schedule_id = name AND fire_at = at)"
+        )
+        found.update(tx.rows(query, [value for pair in chunk for value in pair]))
+    return found
+
+
 def _without_doubles(firings: Sequence[Firing]) -> tuple[list[Firing], list[Firing]]:
     """Up to the second firing of one schedule, which has to meet what the first made; and the rest."""
     names: set[str] = set()
@@ -172,5 +174,5 @@ def _without_doubles(firings: Sequence[Firing]) -> tuple[list[Firing], list[Firi
 
 def _with_last(firing: Firing, guard: Guard) -> Firing:
     """How its jobs ended is no part of a schedule's version: what is kept now stays."""
-    schedule = msgspec.structs.replace(firing.schedule, last=last_of(guard[2]))
+    schedule = msgspec.structs.replace(firing.schedule, last=last_from(guard[2]))
     return msgspec.structs.replace(firing, schedule=schedule)

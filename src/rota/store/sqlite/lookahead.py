@@ -33,7 +33,7 @@ class LookaheadDecider:
     def decide(self, tx: Transaction, jobs: Sequence[Job]) -> None:
         """Decide about due jobs, one after another: the first may be what the next would overlap with."""
         for job in jobs:
-            schedule = next(iter(self._schedules.get(tx.connection, [job.schedule_id or ""])), None)
+            schedule = next(iter(self._schedules.read(tx, [job.schedule_id or ""])), None)
             steps = _Steps(tx, self._jobs, self._adder, self._changer, self._ledger)
             place_due(job, schedule, steps, tx.now)
 
@@ -49,7 +49,7 @@ class _Steps(PlacingSteps):
         self._changer.put(self._tx, before, after)
 
     def delete_unstarted(self, job: Job) -> None:
-        self._changer.delete_unstarted(self._tx, [job])
+        self._changer.delete_unstarted(self._tx, [job], self._tx.now)
 
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
-        self._ledger.record(self._tx.connection, [of_skip(schedule_id, skip)])
+        self._ledger.record(self._tx, [of_skip(schedule_id, skip)])

@@ -9,9 +9,10 @@ import msgspec
 from rota.model.jobs.series import buckets_of, minutes_within
 from rota.model.lock import LockState, decide_lock
 from rota.store.shared.changing import Counts
+from rota.store.shared.sql_codec import log_line_from
 from rota.store.shared.unpacking import node_from
 from rota.store.sqlite import clock
-from rota.store.sqlite.codec import log_line_of, numbers_of
+from rota.store.sqlite.codec import numbers_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -112,7 +113,7 @@ class Operations:
                 "ORDER BY number LIMIT ?",
                 (job_id, after, start, start, end, end, limit),
             )
-            return [log_line_of(row) for row in rows]
+            return [log_line_from(row) for row in rows]
 
     # Locks, which go by the lease clock: no wall clock can move it.
 

@@ -53,7 +53,7 @@ class SqliteStore(PartedStore):
         transactions = Transactions(self._database, name, seals, self._blocks, self._notifier)
         self._listing = Listing(name, transactions, self._blocks)
         self._ledger = Ledger(name, transactions)
-        self._records = Records(name, transactions)
+        self._records = Records(transactions)
         self._operations = Operations(name, transactions)
         self._adder: Adder = Adder(name, transactions)
         self._changer = Changer(name, transactions, self._listing, self._ledger)

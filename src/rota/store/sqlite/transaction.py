@@ -19,7 +19,7 @@ from rota.store.sqlite.codec import numbers_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from rota.store.contract import Channel
@@ -31,13 +31,45 @@ LARGEST_IN = 500  # values in one IN (…) list
 AT_ONCE = 50  # rows of one statement: its start costs more than a row
 
 
-class Transaction:
+class Tables:
+    """A connection as the steps use it that all stores with tables share."""
+
+    __slots__ = ("_namespace", "connection")
+
+    def __init__(self, connection: sqlite3.Connection, namespace: str) -> None:
+        self.connection = connection
+        self._namespace = namespace
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self.connection.execute(self._text(statement), _bound(values)).fetchall()
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self.connection.execute(self._text(statement), _bound(values)).rowcount
+
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        return self.connection.executemany(self._text(statement), rows).rowcount if rows else 0
+
+    def insert(self, table: str, types: Mapping[str, str], rows: Iterable[Row], tail: str = "") -> int:
+        marks = ", ".join("?" * len(types))
+        return self.run_many(f"INSERT INTO {{ns}}.{table} ({', '.join(types)}) VALUES ({marks}) {tail}", list(rows))
+
+    def _text(self, statement: str) -> str:
+        """A list of values is one value, as JSON."""
+        whole = statement.replace("= ANY(?)", "IN (SELECT value FROM json_each(?))")
+        return whole.replace("{ns}.", f"{self._namespace}_")
+
+
+def _bound(values: Sequence[Any]) -> list[Any]:
+    return [msgspec.json.encode(value).decode() if isinstance(value, list) else value for value in values]
+
+
+class Transaction(Tables):
     """One write transaction: its connection, its instant, the counters that it changes, and whom it notifies."""
 
-    __slots__ = ("blocks", "channels", "connection", "counts", "now")
+    __slots__ = ("blocks", "channels", "counts", "now")
 
-    def __init__(self, connection: sqlite3.Connection, now: int, blocks: BlockIndex) -> None:
-        self.connection = connection
+    def __init__(self, connection: sqlite3.Connection, now: int, blocks: BlockIndex, namespace: str) -> None:
+        super().__init__(connection, namespace)
         self.now = now
         self.blocks = blocks
         self.counts = Counts()
@@ -96,7 +128,7 @@ class Transactions:
             if is_work:
                 self._seals.check(connection)
             self._blocks.begin()
-            tx = Transaction(connection, clock.at(now), self._blocks)
+            tx = Transaction(connection, clock.at(now), self._blocks, self._namespace)
             yield tx
             reach(f"{verb}.before_commit")
             self._write_counts(tx)
@@ -113,6 +145,11 @@ class Transactions:
     def read(self) -> AbstractContextManager[sqlite3.Connection]:
         return self._database.read()
 
+    def select(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+        """What one query finds."""
+        with self.read() as connection:
+            return Tables(connection, self._namespace).rows(query, values)
+
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
         """All that is read is of one instant."""
         return self._database.snapshot()
@@ -127,7 +164,7 @@ class Transactions:
         with self._database.translated, caller_transaction(transaction, self._database.path) as connection:
             if is_work:
                 self._seals.check(connection)
-            tx = Transaction(connection, clock.at(None), BlockIndex(self._namespace))
+            tx = Transaction(connection, clock.at(None), BlockIndex(self._namespace), self._namespace)
             yield tx
             self._write_counts(tx)
         for channel in tx.channels:

@@ -43,16 +43,16 @@ class Upkeep:
         with self._transactions.work("prune", now) as tx:
             ended = self._operations.counters(tx.connection).ended()
             ids = jobs_to_prune(retention, limit, tx.now, ended, lambda *asked: self._ended(tx, *asked))
-            removed = self._changer.remove(tx, ids)
+            removed = self._changer.remove_ended(tx, ids)
             if removed:
                 tx.blocks.forget(tx.connection)
             minutes = (first_kept(tx.now), last_kept(tx.now))
             tx.connection.execute(f"DELETE FROM {self._namespace}_series WHERE minute < ? OR minute > ?", minutes)
             return Pruned(
                 jobs=len(removed),
-                occurrences=self._ledger.prune(tx.connection, retention, tx.now, limit),
+                occurrences=self._ledger.prune(tx, retention, tx.now, limit),
                 nodes=self._operations.prune_nodes(tx.connection, tx.now - retention.nodes_for),
-                audit_records=self._records.prune(tx.connection, tx.now - retention.audit_for, limit),
+                audit_records=self._records.prune(tx, tx.now - retention.audit_for, limit),
             )
 
     def _ended(self, tx: Transaction, state: State, through: int, limit: int) -> list[Ended]:

@@ -10,7 +10,7 @@ from rota.errors import StoreError
 from rota.failpoints import reach
 from rota.model.jobs.job import NewJob, accept, can_use_fast_path
 from rota.store.contract import Added
-from rota.store.postgres.codec import NEW_JOB_TYPES, new_job_columns, one_job_values, plain_job_columns
+from rota.store.postgres.codec import NEW_JOB_COLUMNS, new_job_columns, one_job_values, plain_job_columns
 from rota.store.postgres.transaction import function_call
 
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
     from rota.store.postgres.connection import Database
 
-_ADD_JOB = function_call(
-    "add_job", ("bigint", "bigint", "text", "text", "bytea", "text", "smallint", "bigint", "bytea")
-)
-_ADD_JOBS = function_call("add_jobs", ("bigint", "bigint", *NEW_JOB_TYPES))
+_ADD_JOB = function_call("add_job", 9)
+_ADD_JOBS = function_call("add_jobs", 2 + NEW_JOB_COLUMNS)
 
 
 def add(database: Database, jobs: Sequence[NewJob], now: int | None) -> list[Added] | None:

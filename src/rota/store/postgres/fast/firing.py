@@ -12,10 +12,11 @@ from rota.failpoints import reach
 from rota.model.jobs.job import State, accept
 from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Fired
-from rota.store.postgres.codec import NEW_JOB_TYPES, new_job_columns, packed, packed_last
+from rota.store.postgres.codec import CODEC, NEW_JOB_COLUMNS, new_job_columns
 from rota.store.postgres.transaction import function_call
 from rota.store.shared.batching import number_plain
 from rota.store.shared.placing import advanced
+from rota.store.shared.sql_codec import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,13 +27,7 @@ if TYPE_CHECKING:
 # What the server raises if an occurrence has its job already, or if a row was made unreadable by hand.
 BLOCKED = (psycopg.errors.UniqueViolation, psycopg.DataError)
 _NOT_KNOWN = LastRun()  # so that only what a firing says of the last run is sent
-_FIRE = function_call(
-    "fire",
-    (
-        *("bigint", "boolean", "bigint", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]"),
-        *("bigint[]", "bigint[]", "text[]", "text[]", *NEW_JOB_TYPES),
-    ),
-)
+_FIRE = function_call("fire", 13 + NEW_JOB_COLUMNS)
 
 
 def fire(database: Database, firings: Sequence[Firing], now: int | None) -> list[Fired] | None:
@@ -80,5 +75,5 @@ def _schedule_columns(firings: Sequence[Firing], at: int) -> list[list[Any]]:
         [schedule.fired_through for schedule in after],
         [schedule.run_count for schedule in after],
         [packed(schedule.ahead) for schedule in after],
-        [packed_last(schedule.last) for schedule in after],
+        [CODEC.packed_last(schedule.last) for schedule in after],
     ]

@@ -1,0 +1,73 @@
+"""Copies of the stores that keep tables: parts read by their keys, records written as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from rota.model.audit_record import AuditRecord
+from rota.model.entry import Entry
+from rota.model.schedules.occurrence import Occurrence
+from rota.model.schedules.schedule import Schedule
+from rota.store.contract import LockRecord, Page
+from rota.store.shared.importing import of_kind
+from rota.store.shared.sql_codec import (
+    AUDIT_TYPES,
+    ENTRY_COLUMNS,
+    ENTRY_TYPES,
+    OCCURRENCE_COLUMNS,
+    OCCURRENCE_TYPES,
+    SCHEDULE_TYPES,
+    entry_from,
+    occurrence_from,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rota.store.contract import Record
+    from rota.store.shared.parts import OwnPart
+    from rota.store.shared.sql import Row, Select, Tables
+    from rota.store.shared.sql_codec import SqlCodec
+
+NEW = "ON CONFLICT DO NOTHING"
+_decode_cursor = msgspec.json.Decoder(list[str | int]).decode
+
+
+class Part(NamedTuple):
+    """Records of one kind, as they are read."""
+
+    key: tuple[str, ...]  # the columns of their key
+    columns: str  # what else to select
+    tables: str
+    record_from: Callable[[Row], Record]
+
+
+PARTS: dict[OwnPart, Part] = {
+    "occurrences": Part(("schedule_id", "through_at"), OCCURRENCE_COLUMNS, "{ns}.occurrence", occurrence_from),
+    "entries": Part(("kind", "name"), ENTRY_COLUMNS, "{ns}.entry", entry_from),
+    "locks": Part(("name",), "name, number", "{ns}.lock", lambda row: LockRecord(name=row[0], number=row[1])),
+}
+
+
+def page_of_part(select: Select, part: Part, cursor: str | None, limit: int) -> Page[Record]:
+    """A page of one part. A cursor is the key of the last record."""
+    width, key = len(part.key), ", ".join(part.key)
+    beyond = f"WHERE ({key}) > ({', '.join('?' * width)})" if cursor else ""
+    query = f"SELECT {key}, {part.columns} FROM {part.tables} {beyond} ORDER BY {key} LIMIT ?"
+    rows = select(query, (*(_decode_cursor(cursor) if cursor else ()), limit + 1))
+    shown = rows[:limit]
+    more = msgspec.json.encode(shown[-1][:width]).decode() if len(rows) > limit else None
+    return Page([part.record_from(row[width:]) for row in shown], more)
+
+
+def load_rows(tx: Tables, codec: SqlCodec, given: Sequence[Record]) -> int:
+    """Write the records whose tables are as in every store; returns how many were new."""
+    tables: tuple[tuple[type[Any], str, dict[str, str], Callable[[Any], Row]], ...] = (
+        (Schedule, "schedule", SCHEDULE_TYPES, codec.schedule_row),
+        (Entry, "entry", ENTRY_TYPES, codec.entry_row),
+        (AuditRecord, "audit", AUDIT_TYPES, codec.audit_row),
+        (Occurrence, "occurrence", OCCURRENCE_TYPES, codec.occurrence_row),
+    )
+    return sum(tx.insert(table, types, map(row_of, of_kind(given, kind)), NEW) for kind, table, types, row_of in tables)
