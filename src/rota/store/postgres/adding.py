@@ -62,13 +62,12 @@ class Adder:
 def _insert(tx: Transaction, fresh: Sequence[Job], now: int) -> dict[str, Added]:
     """Keys first: a transaction that comes second to a key waits here, and then finds the job of the first."""
     job_rows.notify(tx, fresh)
-    taken = keys.claim(tx, [job for job in fresh if job.key], now)
-    free = [job for job in fresh if job.id not in taken]
-    placed = job_rows.insert(tx, free)
-    keys.confirm(tx, [job for job in placed if job.key])
-    keys.put_slots(tx, placed)
-    made = {job.id for job in placed}
-    keys.give_up(tx, [job for job in free if job.key and job.id not in made])
+    placed = job_rows.placed(tx, fresh)
+    taken = keys.claim(tx, placed, now)
+    free = [job for job in placed if job.id not in taken]
+    made = {job.id: job for job in job_rows.insert(tx, free)}
+    keys.put_slots(tx, list(made.values()))
+    keys.free(tx, "unique_key", [job.seq for job in free if job.key and job.id not in made])
     answers = {job_id: Added(id=holder, existed=True) for job_id, holder in taken.items()}
     return answers | {job.id: Added(id=job.id, existed=job.id not in made) for job in free}
 

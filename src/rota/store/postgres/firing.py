@@ -112,7 +112,7 @@ class FiringSteps(Steps):
         jobs, self._new = self._new, []
         if jobs:
             job_rows.notify(self._tx, jobs)
-            keys.put(self._tx, job_rows.insert(self._tx, jobs))
+            keys.put(self._tx, job_rows.insert(self._tx, job_rows.placed(self._tx, jobs)))
 
 
 def _answer(firing: Firing, holding: dict[str, Firing], accepted: dict[str, Placed]) -> Fired:

@@ -81,15 +81,19 @@ def last_held(tx: Transaction, names: Sequence[str]) -> dict[str, str]:
     return dict(rows)
 
 
-def insert(tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
-    """Write new jobs and count them; returns those that did not exist, with their positions."""
-    if not jobs:
-        return []
+def placed(tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
+    """New jobs with the positions that they will have."""
     query = (  # the transaction needs its id before it draws a position: upkeep knows by it that this one is open
         "SELECT nextval('{ns}.job_seq_seq') FROM generate_series(1, %s) WHERE pg_current_xact_id() IS NOT NULL"
     )
-    seqs = [seq for (seq,) in tx.rows(query, (len(jobs),))]
-    placed = [msgspec.structs.replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
+    seqs = [seq for (seq,) in tx.rows(query, (len(jobs),))] if jobs else []
+    return [msgspec.structs.replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
+
+
+def insert(tx: Transaction, placed: Sequence[Job]) -> list[Job]:
+    """Write new jobs and count them; returns those that did not exist."""
+    if not placed:
+        return []
     tx.rows("SELECT {ns}.index_blocks(%s, %s, %s)::text", columns_of((job.seq, job.queue, job.task) for job in placed))
     slices = sorted({(job.created_at // SLICE, job.seq // BLOCK) for job in placed})
     tx.rows("SELECT {ns}.index_times(%s, %s)::text", columns_of(slices))

@@ -29,43 +29,28 @@ def holders(tx: Transaction, keys: Sequence[str], now: int) -> dict[str, str]:
     )
     expired = [seq for _, _, seq, has_ended, until in rows if has_ended and until <= now]
     if expired:
-        _free("unique_key", tx, expired)
+        free(tx, "unique_key", expired)
         tx.run("UPDATE {ns}.finished SET key = NULL WHERE seq = ANY(%s)", (expired,))
     return {key: job_id for key, job_id, seq, _, _ in rows if seq not in expired}
 
 
 def claim(tx: Transaction, jobs: Sequence[Job], now: int) -> dict[str, str]:
-    """Take the keys of new jobs that have no position yet; returns, by job, which other job was faster."""
+    """Take the keys of new jobs, before these are written; returns, by job, which other job was faster."""
     taken: dict[str, str] = {}
     wanted = {job.key: job for job in jobs if job.key}
     while wanted:
         names = sorted(wanted)
         got = tx.rows(
-            "INSERT INTO {ns}.unique_key (key, seq, id) SELECT w.key, -nextval('{ns}.job_seq_seq'), w.id "
-            "FROM unnest(%s::text[], %s::text[]) AS w (key, id) ORDER BY w.key "
+            "INSERT INTO {ns}.unique_key (key, seq, id) SELECT w.key, w.seq, w.id "
+            "FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS w (key, seq, id) ORDER BY w.key "
             "ON CONFLICT (key) DO NOTHING RETURNING key",
-            (names, [wanted[name].id for name in names]),
+            (names, [wanted[name].seq for name in names], [wanted[name].id for name in names]),
         )
         for (key,) in got:
             del wanted[key]
         for key, holder in holders(tx, list(wanted), now).items():
             taken[wanted.pop(key).id] = holder  # the others were freed meanwhile: try again
     return taken
-
-
-def confirm(tx: Transaction, jobs: Sequence[Job]) -> None:
-    """Record the positions of jobs whose keys were claimed."""
-    if jobs:
-        tx.run(
-            "UPDATE {ns}.unique_key k SET seq = w.seq FROM unnest(%s::text[], %s::bigint[]) AS w (key, seq) "
-            "WHERE k.key = w.key",
-            ([job.key for job in jobs], [job.seq for job in jobs]),
-        )
-
-
-def give_up(tx: Transaction, jobs: Sequence[Job]) -> None:
-    """Free the claimed keys of jobs that turned out to exist already."""
-    tx.run_many("DELETE FROM {ns}.unique_key WHERE key = %s AND seq < 0", [(job.key,) for job in jobs])
 
 
 def put(tx: Transaction, jobs: Sequence[Job]) -> None:
@@ -82,8 +67,8 @@ def move(tx: Transaction, moved: Sequence[tuple[Job, Job]]) -> None:
     """Free what jobs had before a change, and give them what they have after it."""
     keys = [(before, after) for before, after in moved if before.key != after.key]
     slots = [(before, after) for before, after in moved if before.slot != after.slot]
-    _free("unique_key", tx, [before.seq for before, _ in keys if before.key])
-    _free("overlap_slot", tx, [before.seq for before, _ in slots if before.slot])
+    free(tx, "unique_key", [before.seq for before, _ in keys if before.key])
+    free(tx, "overlap_slot", [before.seq for before, _ in slots if before.slot])
     _insert(tx, "unique_key", "key", [(after.key, after.seq, after.id) for _, after in keys if after.key])
     put_slots(tx, [after for _, after in slots])
 
@@ -93,6 +78,6 @@ def _insert(tx: Transaction, table: str, column: str, rows: Sequence[tuple[str, 
     tx.insert(table, {column: "text", "seq": "bigint", "id": "text"}, sorted(rows))
 
 
-def _free(table: str, tx: Transaction, seqs: Sequence[int]) -> None:
+def free(tx: Transaction, table: str, seqs: Sequence[int]) -> None:
     if seqs:
         tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", (list(seqs),))

@@ -81,9 +81,9 @@ def _load(tx: Transaction, given: Sequence[Record]) -> int:
 
 def _load_jobs(tx: Transaction, jobs: Sequence[Job]) -> int:
     known = {job.id for job in job_rows.get(tx, [job.id for job in jobs])}
-    placed = job_rows.insert(tx, fresh_jobs(jobs, known))
-    keys.put(tx, placed)
-    return len(placed)
+    new = job_rows.insert(tx, job_rows.placed(tx, fresh_jobs(jobs, known)))
+    keys.put(tx, new)
+    return len(new)
 
 
 def _load_logs(tx: Transaction, lines: Sequence[LogLine]) -> int:
