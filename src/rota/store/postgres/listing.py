@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from rota.model.jobs.job import FINAL, State
+from rota.model.jobs.job import State
 from rota.store.contract import FEWEST_REPEATED, Failure, JobFilter
 from rota.store.postgres import job_rows
 from rota.store.postgres.codec import TABLES, text_of
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.jobs.job import Job
-    from rota.store.contract import Page
+    from rota.store.contract import JobFilter, Page
+    from rota.store.postgres.codec import Row
     from rota.store.postgres.connection import Database
     from rota.store.postgres.transaction import Transaction
 
@@ -29,6 +29,7 @@ MOST_ATTEMPTS = 2**31 - 1  # of the column's type
 _END = 2**63 - 1  # behind every position
 
 _IN_BLOCK = f"x.seq >= b.block * {BLOCK} AND x.seq < b.block * {BLOCK} + {BLOCK} AND "
+_POSITIONS, _NUMBER = "ARRAY({jobs})", "(SELECT count(*) FROM ({jobs}) f)"  # answers about the jobs in a block
 _JOINED = "JOIN {ns}.job j ON j.seq = p.seq"
 # If the rows stop early, no plan may begin with all jobs.
 _ONE_BY_ONE = "CROSS JOIN LATERAL (SELECT y.* FROM {ns}.job y WHERE y.seq = p.seq OFFSET 0) j"
@@ -41,8 +42,9 @@ _KINDS = (  # one probe per queue and task, never all of its entries
 )
 _BLOCKS = (
     "SELECT DISTINCT c.block FROM (<kinds>) k CROSS JOIN LATERAL (SELECT DISTINCT m.block FROM {ns}.block_index m "
-    "WHERE m.queue = k.queue AND m.task = k.task AND m.block <= %s AND m.block >= %s ORDER BY m.block DESC LIMIT %s) c "
-    "ORDER BY c.block DESC LIMIT %s"
+    "WHERE m.queue = k.queue AND m.task = k.task "
+    f"AND m.block <= (%(end)s - 1) / {BLOCK} AND m.block >= %(first)s / {BLOCK} "
+    "ORDER BY m.block DESC LIMIT %(number)s) c ORDER BY c.block DESC LIMIT %(number)s"
 )
 
 _FAILURES = (  # by the index of ended jobs
@@ -51,13 +53,6 @@ _FAILURES = (  # by the index of ended jobs
     "CROSS JOIN LATERAL (SELECT y.id, y.task FROM {ns}.job y WHERE y.seq = f.seq OFFSET 0) j "
     "ORDER BY f.finished_at DESC, f.seq DESC"
 )
-
-
-class Query(NamedTuple):
-    """A statement, or a part of one, and the values for it."""
-
-    text: str
-    values: list[Any]
 
 
 class Listing:
@@ -70,135 +65,173 @@ class Listing:
         return self._database.call(lambda tx: job_rows.get(tx, ids))
 
     def list_jobs(self, where: JobFilter, cursor: str | None, limit: int) -> Page[Job]:
-        return self._database.call(lambda tx: _page(tx, where, _END if cursor is None else int(cursor), limit))
+        end = _END if cursor is None else int(cursor)
+        found = self._database.call(lambda tx: job_rows.at(tx, Search(tx, where, end).newest(limit + 1)))
+        return page_of(found[::-1], limit, lambda job: str(job.seq))
 
     def count_jobs(self, where: JobFilter, limit: int) -> int:
-        return self._database.call(lambda tx: _count(tx, where, limit))
+        return self._database.call(lambda tx: Search(tx, where, _END).count(limit))
 
     def list_failures(self, since: int, limit: int) -> list[Failure]:
-        rows = self._database.call(lambda tx: tx.rows(_FAILURES, (since, limit)))
+        rows = self._database.select(_FAILURES, (since, limit))
         return [Failure(id=job_id, task=task, at=at, error=error or "") for job_id, task, at, error in rows]
 
 
-def _page(tx: Transaction, where: JobFilter, end: int, limit: int) -> Page[Job]:
-    seqs = newest(tx, where, end, limit + 1)
-    return page_of(job_rows.at(tx, seqs)[::-1], limit, lambda job: str(job.seq))
+class Search:
+    """The jobs before a position that a filter shows. The filter's values have the same names in all queries."""
 
+    def __init__(self, tx: Transaction, where: JobFilter, end: int) -> None:
+        self._tx = tx
+        self._where = where
+        positions = range(end)
+        if where.since is not None or where.until is not None:
+            positions = block_index.positions(tx, where.since, where.until)
+        task = where.task or ""
+        self._is_prefix = task.endswith("*")
+        self._values = {
+            "task": text_of(task.removesuffix("*") if self._is_prefix else task),
+            "queue": text_of(where.queue),
+            "schedule": text_of(where.schedule_id),
+            "key": text_of(where.key),
+            "since": where.since,
+            "until": where.until,
+            "first": positions.start,
+            "end": min(end, positions.stop),
+        }
+        has_kind = where.queue is not None or where.task is not None
+        has_index = where.schedule_id is not None or where.key is not None
+        # Whether only the block index finds such jobs: those of a schedule have an index, and a key has one job.
+        self._needs_blocks = has_kind and not has_index and where.least_attempts is None
+        # Whether a filter needs what only a job's own row has.
+        self._needs_job = any(one is not None for one in (where.task, where.schedule_id, where.since, where.until))
+        # Whether the newest rows are likely to have such jobs, or are the cheapest to read first.
+        are_dense = State.SUCCEEDED in where.states and not has_index and where.least_attempts is None
+        self._is_near = self._needs_blocks or are_dense
 
-class Bounded(JobFilter, frozen=True, kw_only=True):
-    """A filter with the lowest position that a job of its time can have."""
+    def newest(self, limit: int) -> list[int]:
+        """The positions of the newest of these jobs, the newest first."""
+        if not self._is_near:
+            return self._seqs(self._by_index(limit))
+        near, beyond = self._near(limit)
+        if beyond is None:
+            return near
+        self._values["end"] = beyond + 1
+        if not self._needs_blocks:
+            return [*near, *self._seqs(self._by_index(limit - len(near)))]
+        found = chain.from_iterable(self._in_blocks(limit - len(near), _POSITIONS))
+        return [*near, *sorted(found, reverse=True)][:limit]
 
-    first: int
+    def count(self, limit: int) -> int:
+        """How many there are, up to a limit. The server counts: thousands of positions take longer to send."""
+        if not self._needs_blocks:
+            return self._number(f"SELECT count(*) FROM ({self._by_index(limit)}) c") or 0
+        near, beyond = self._near(limit)
+        if beyond is None:
+            return len(near)
+        self._values["end"] = beyond + 1
+        numbers: list[int] = self._in_blocks(limit - len(near), _NUMBER)
+        return min(len(near) + sum(numbers), limit)
 
+    def _rows(self, query: str, **more: int) -> list[Row]:
+        return self._tx.rows(query, {**self._values, **more})
 
-def newest(tx: Transaction, where: JobFilter, end: int, limit: int) -> list[int]:
-    """The positions of the newest jobs before an end that a filter shows, the newest first."""
-    where, end = _bounded(tx, where, end)
-    if where.least_attempts is not None or not _is_near(where):
-        return _seqs(tx, _by_index(where, end, limit))
-    near, beyond = _near(tx, where, end, limit)
-    if beyond is None:
-        return near
-    if _needs_blocks(where):
-        return _in_blocks(tx, where, beyond + 1, limit, near)
-    return [*near, *_seqs(tx, _by_index(where, beyond + 1, limit - len(near)))]
+    def _seqs(self, query: str) -> list[int]:
+        return [seq for (seq,) in self._rows(query)]
 
+    def _number(self, query: str) -> int | None:
+        number: int | None = self._rows(query)[0][0]
+        return number
 
-def _count(tx: Transaction, where: JobFilter, limit: int) -> int:
-    """How many jobs a filter shows, up to a limit. The server counts: thousands of positions take longer to send."""
-    where, end = _bounded(tx, where, _END)
-    if where.least_attempts is not None or not _needs_blocks(where):
-        query = _by_index(where, end, limit)
-        found: int = tx.rows(f"SELECT count(*) FROM ({query.text}) c", query.values)[0][0]
-        return found
-    near, beyond = _near(tx, where, end, limit)
-    return len(near) if beyond is None else _count_in_blocks(tx, where, beyond + 1, limit, len(near))
+    def _near(self, limit: int) -> tuple[list[int], int | None]:
+        """Jobs among the newest rows, and the newest position beyond them; None if there is no need to read on."""
+        near = self._seqs(self._found(limit, tail=f"ORDER BY x.seq DESC LIMIT {REACH}"))
+        if len(near) >= limit and len(self._where.states) <= 1:
+            return near, None
+        tail = f"ORDER BY x.seq DESC OFFSET {REACH} LIMIT 1"
+        parts = [_newest_of(state, tail, "x.seq") for state in self._where.states or [None]]
+        beyond = self._number(f"SELECT max(u.seq) FROM ({_all_of(parts)}) u")
+        if beyond is None:
+            return near, None
+        # The rows of one state may reach further back than those of another.
+        near = [seq for seq in near if seq > beyond]
+        return near, None if len(near) >= limit else beyond
 
+    def _in_blocks(self, missing: int, answer: str) -> list[Any]:
+        """The answers about each block that has such jobs, the newest blocks first, some at a time, until as many jobs
+        as are missing were found."""
+        number, answers = FIRST, []
+        while True:
+            about = answer.format(jobs=self._found(missing, within=_IN_BLOCK))
+            blocks = _BLOCKS.replace("<kinds>", self._kinds())
+            rows = self._rows(f"SELECT b.block, {about} FROM ({blocks}) b", number=number)
+            answers += [one for _, one in rows]
+            here = sum(one if answer is _NUMBER else len(one) for _, one in rows)
+            if here >= missing or len(rows) < number:
+                return answers
+            missing -= here
+            self._values["end"] = min(block for block, _ in rows) * BLOCK
+            number = _next_number(number, here, missing)
 
-def _bounded(tx: Transaction, where: JobFilter, end: int) -> tuple[JobFilter, int]:
-    """The filter and the end with the positions that jobs of its time can have."""
-    if where.since is None and where.until is None:
-        return where, end
-    positions = block_index.positions(tx, where.since, where.until)
-    return Bounded(**msgspec.structs.asdict(where), first=positions.start), min(end, positions.stop)
+    def _by_index(self, limit: int) -> str:
+        if self._where.least_attempts is None:
+            return self._found(limit)
+        # Each table has an index of jobs with several attempts. The literal is its condition.
+        most = MOST_ATTEMPTS if self._where.most_attempts is None else self._where.most_attempts
+        within = f"x.attempts >= {FEWEST_REPEATED} AND x.attempts BETWEEN {self._where.least_attempts} AND {most} AND "
+        states = dict.fromkeys(self._where.states or State)
+        return _newest_of_all([self._found_in_state(state, limit, within, "") for state in states], limit)
 
+    def _kinds(self) -> str:
+        task, has_queue = self._task_is("k"), self._where.queue is not None
+        if has_queue and self._where.task is not None and not self._is_prefix:
+            return "SELECT %(queue)s::text AS queue, %(task)s::text AS task"
+        return _KINDS.replace("<within>", "m.queue = %(queue)s" if has_queue else "true").replace("<task>", task)
 
-def _by_index(where: JobFilter, end: int, limit: int) -> Query:
-    return _found(where, end, limit) if where.least_attempts is None else _repeated(where, end, limit)
+    def _found(self, limit: int, *, within: str = "", tail: str = "") -> str:
+        """The positions of the newest, of all or of those in a block or in reach."""
+        if not self._where.states:
+            return self._found_in("j", limit, _rows_of(None, within, tail))
+        parts = [
+            (self._found_in_block if within and state in DENSE and self._needs_job else self._found_in_state)(
+                state, limit, within, tail
+            )
+            for state in dict.fromkeys(self._where.states)
+        ]
+        return _newest_of_all(parts, limit)
 
+    def _found_in_state(self, state: State, limit: int, within: str, tail: str) -> str:
+        """Through the rows in a state, and from each to its job if the filter needs it."""
+        join = (_ONE_BY_ONE if self._where.schedule_id is None else _JOINED) if self._needs_job else ""
+        return self._found_in("p", limit, _rows_of(state, within, tail), join)
 
-def _near(tx: Transaction, where: JobFilter, end: int, limit: int) -> tuple[list[int], int | None]:
-    """Jobs among the newest rows, and the newest position beyond them; None if there is no need to read on."""
-    near = _seqs(tx, _found(where, end, limit, tail=f"ORDER BY x.seq DESC LIMIT {REACH}"))
-    if len(near) >= limit and len(where.states or ()) <= 1:
-        return near, None
-    beyond = _beyond_reach(tx, where, end)
-    if beyond is None:
-        return near, None
-    # The rows of one state may reach further back than those of another.
-    near = [seq for seq in near if seq > beyond]
-    return near, None if len(near) >= limit else beyond
+    def _found_in_block(self, state: State, limit: int, within: str, tail: str) -> str:
+        """Through the jobs in a block, and from those that match to their rows in a state."""
+        jobs = self._found_in("j", BLOCK, _rows_of(None, within, tail))
+        rows = f"SELECT p.seq FROM ({_rows_of(state)}) p WHERE p.seq = ANY (ARRAY({jobs}))"
+        return f"{rows} ORDER BY p.seq DESC LIMIT {limit}"
 
+    def _found_in(self, here: str, limit: int, rows: str, join: str = "") -> str:
+        clause = " AND ".join(self._conditions(here)) or "true"
+        return f"SELECT {here}.seq FROM ({rows}) {here} {join} WHERE {clause} ORDER BY {here}.seq DESC LIMIT {limit}"
 
-def _repeated(where: JobFilter, end: int, limit: int) -> Query:
-    """Jobs with several attempts: each table has an index of those."""
-    # The literal is the condition of the index.
-    within = f"x.attempts >= {FEWEST_REPEATED} AND x.attempts BETWEEN {where.least_attempts} AND "
-    within += f"{MOST_ATTEMPTS if where.most_attempts is None else where.most_attempts} AND "
-    parts = [_found_in_state(state, where, end, limit, within, "") for state in dict.fromkeys(where.states or State)]
-    return _union(f"SELECT u.seq FROM ({{parts}}) u ORDER BY u.seq DESC LIMIT {limit}", parts)
+    def _conditions(self, here: str) -> list[str]:
+        """The conditions on a job `j`; its queue and position are in the row `here`, too."""
+        where = self._where
+        wanted = (
+            (where.task, self._task_is("j")),
+            (where.queue, f"{here}.queue = %(queue)s"),
+            (where.schedule_id, "j.schedule_id = %(schedule)s"),
+            (where.key, f"{here}.seq = (SELECT k.seq FROM {{ns}}.unique_key k WHERE k.key = %(key)s)"),
+            (self._values["first"] or None, f"{here}.seq >= %(first)s"),
+            (where.since, "j.created_at >= %(since)s"),
+            (where.until, "j.created_at < %(until)s"),
+        )
+        return [condition for value, condition in wanted if value is not None]
 
-
-def _is_near(where: JobFilter) -> bool:
-    """Whether the newest rows are likely to have what a filter shows, or are the cheapest to read first."""
-    has_index = where.schedule_id is not None or where.key is not None
-    return _needs_blocks(where) or (State.SUCCEEDED in (where.states or ()) and not has_index)
-
-
-def _needs_blocks(where: JobFilter) -> bool:
-    """Whether only the block index finds such jobs: those of a schedule have an index, and a key has one job."""
-    has_kind = where.queue is not None or where.task is not None
-    return has_kind and where.schedule_id is None and where.key is None
-
-
-def _beyond_reach(tx: Transaction, where: JobFilter, end: int) -> int | None:
-    """The newest position that was not read; None if all were."""
-    tail = f"ORDER BY x.seq DESC OFFSET {REACH} LIMIT 1"
-    parts = [_newest_of(state, end, tail, columns="x.seq") for state in where.states or [None]]
-    found: int | None = tx.rows(*_union("SELECT max(u.seq) FROM ({parts}) u", parts))[0][0]
-    return found
-
-
-def _in_blocks(tx: Transaction, where: JobFilter, end: int, limit: int, found: list[int]) -> list[int]:
-    """What was found, and the newest jobs before an end in the blocks that have such jobs, some at a time."""
-    number = FIRST
-    while True:
-        blocks = _blocks(where, (end - 1) // BLOCK, number)
-        inner = _found(where, end, limit, within=_IN_BLOCK)
-        text = f"SELECT b.block, f.seq FROM ({blocks.text}) b LEFT JOIN LATERAL ({inner.text}) f ON true"
-        rows = tx.rows(text, [*blocks.values, *inner.values])
-        here = sorted((seq for _, seq in rows if seq is not None), reverse=True)
-        found = [*found, *here]
-        checked = {block for block, _ in rows}
-        if len(found) >= limit or len(checked) < number:
-            return found[:limit]
-        end = min(checked) * BLOCK
-        number = _next_number(number, len(here), limit - len(found))
-
-
-def _count_in_blocks(tx: Transaction, where: JobFilter, end: int, limit: int, found: int) -> int:
-    number = FIRST
-    while True:
-        blocks = _blocks(where, (end - 1) // BLOCK, number)
-        inner = _found(where, end, limit, within=_IN_BLOCK)
-        text = f"SELECT b.block, (SELECT count(*) FROM ({inner.text}) f) FROM ({blocks.text}) b"
-        counts: dict[int, int] = dict(tx.rows(text, [*inner.values, *blocks.values]))
-        here = sum(counts.values())
-        found += here
-        if found >= limit or len(counts) < number:
-            return min(found, limit)
-        end = min(counts) * BLOCK
-        number = _next_number(number, here, limit - found)
+    def _task_is(self, here: str) -> str:
+        if self._where.task is None:
+            return "true"
+        return f"starts_with({here}.task, %(task)s)" if self._is_prefix else f"{here}.task = %(task)s"
 
 
 def _next_number(number: int, found: int, missing: int) -> int:
@@ -207,124 +240,34 @@ def _next_number(number: int, found: int, missing: int) -> int:
     return max(FIRST, min(expected, MOST))
 
 
-def _blocks(where: JobFilter, highest: int, number: int) -> Query:
-    """The newest blocks, up to one, that have such jobs."""
-    kinds = _kinds(where)
-    return Query(
-        _BLOCKS.replace("<kinds>", kinds.text), [*kinds.values, highest, _first(where) // BLOCK, number, number]
-    )
-
-
-def _kinds(where: JobFilter) -> Query:
-    queue, task = text_of(where.queue), _task_is("k", where)
-    if queue is not None and where.task is not None and not where.task.endswith("*"):
-        return Query("SELECT %s::text AS queue, %s::text AS task", [queue, *task.values])
-    within = Query("true", []) if queue is None else Query("m.queue = %s", [queue])
-    text = _KINDS.replace("<within>", within.text).replace("<task>", task.text)
-    return Query(text, [*within.values, *within.values, *task.values])
-
-
-def _found(where: JobFilter, end: int, limit: int, *, within: str = "", tail: str = "") -> Query:
-    """The positions of the newest jobs that a filter shows, of all or of those in a block or in reach."""
-    if not where.states:
-        return _found_in("j", where, limit, _rows_of(None, end, within, tail))
-    parts = [
-        (_found_in_block if within and state in DENSE and _needs_job(where) else _found_in_state)(
-            state, where, end, limit, within, tail
-        )
-        for state in dict.fromkeys(where.states)
-    ]
-    return _union(f"SELECT u.seq FROM ({{parts}}) u ORDER BY u.seq DESC LIMIT {limit}", parts)
-
-
-def _found_in_state(state: State, where: JobFilter, end: int, limit: int, within: str, tail: str) -> Query:
-    """Through the rows in a state, and from each to its job if the filter needs it."""
-    join = (_ONE_BY_ONE if where.schedule_id is None else _JOINED) if _needs_job(where) else ""
-    return _found_in("p", where, limit, _rows_of(state, end, within, tail), join)
-
-
-def _found_in_block(state: State, where: JobFilter, end: int, limit: int, within: str, tail: str) -> Query:
-    """Through the jobs in a block, and from those that match to their rows in a state."""
-    jobs = _found_in("j", where, BLOCK, _rows_of(None, end, within, tail))
-    rows = _rows_of(state, end)
-    return Query(
-        f"SELECT p.seq FROM ({rows.text}) p WHERE p.seq = ANY (ARRAY({jobs.text})) ORDER BY p.seq DESC LIMIT {limit}",
-        [*rows.values, *jobs.values],
-    )
-
-
-def _found_in(here: str, where: JobFilter, limit: int, rows: Query, join: str = "") -> Query:
-    conditions = _conditions(where, here)
-    clause = " AND ".join(condition.text for condition in conditions) or "true"
-    return Query(
-        f"SELECT {here}.seq FROM ({rows.text}) {here} {join} WHERE {clause} ORDER BY {here}.seq DESC LIMIT {limit}",
-        [*rows.values, *(value for condition in conditions for value in condition.values)],
-    )
-
-
-def _rows_of(state: State | None, end: int, within: str = "", tail: str = "") -> Query:
-    """The rows of all jobs, or of those in a state, before an end; with a tail, only the newest."""
+def _rows_of(state: State | None, within: str = "", tail: str = "") -> str:
+    """The rows of all jobs, or of those in a state, before the end; with a tail, only the newest."""
     if tail:
-        rows = _newest_of(state, end, tail)
-        is_state = _is_state("n", state)
-        return Query(f"SELECT n.* FROM ({rows.text}) n WHERE {is_state.text}true", [*rows.values, *is_state.values])
-    is_state = _is_state("x", state)
-    text = f"SELECT x.* FROM {{ns}}.{_table_of(state)} x WHERE {within}{is_state.text}x.seq < %s"
-    return Query(text, [*is_state.values, end])
+        return f"SELECT n.* FROM ({_newest_of(state, tail)}) n WHERE {_is_state('n', state)}true"
+    return f"SELECT x.* FROM {{ns}}.{_table_of(state)} x WHERE {within}{_is_state('x', state)}x.seq < %(end)s"
 
 
-def _newest_of(state: State | None, end: int, tail: str, columns: str = "x.*") -> Query:
+def _newest_of(state: State | None, tail: str, columns: str = "x.*") -> str:
     """The rows in a state that a tail reaches; for successes all ended jobs, because most of them are such.
 
     Without statistics the server takes the successes for few: it would read all of them and sort them.
     """
-    is_state = Query("", []) if state is State.SUCCEEDED else _is_state("x", state)
-    text = f"SELECT {columns} FROM {{ns}}.{_table_of(state)} x WHERE {is_state.text}x.seq < %s {tail}"
-    return Query(text, [*is_state.values, end])
+    is_state = "" if state is State.SUCCEEDED else _is_state("x", state)
+    return f"SELECT {columns} FROM {{ns}}.{_table_of(state)} x WHERE {is_state}x.seq < %(end)s {tail}"
 
 
 def _table_of(state: State | None) -> str:
     return "job" if state is None else TABLES[state]
 
 
-def _is_state(here: str, state: State | None) -> Query:
+def _is_state(here: str, state: State | None) -> str:
     """The condition on a row's state, where its table does not say it."""
-    return Query(f"{here}.state = %s AND ", [state.value]) if state in FINAL and state is not None else Query("", [])
+    return f"{here}.state = '{state.value}' AND " if state is not None and state.is_final else ""
 
 
-def _first(where: JobFilter) -> int:
-    return where.first if isinstance(where, Bounded) else 0
+def _all_of(parts: Iterable[str]) -> str:
+    return " UNION ALL ".join(f"({part})" for part in parts)
 
 
-def _needs_job(where: JobFilter) -> bool:
-    """Whether a filter needs what only a job's own row has."""
-    return any(value is not None for value in (where.task, where.schedule_id, where.since, where.until))
-
-
-def _conditions(where: JobFilter, here: str) -> list[Query]:
-    """The conditions on a job `j`; its queue and position are in the row `here`, too."""
-    texts = ((f"{here}.queue = %s", where.queue), ("j.schedule_id = %s", where.schedule_id))
-    key = f"{here}.seq = (SELECT k.seq FROM {{ns}}.unique_key k WHERE k.key = %s)"
-    named = [Query(text, [text_of(value)]) for text, value in (*texts, (key, where.key)) if value is not None]
-    times = (("j.created_at >= %s", where.since), ("j.created_at < %s", where.until))
-    first = [Query(f"{here}.seq >= %s", [_first(where)])] if _first(where) else []
-    timed = [*first, *(Query(text, [value]) for text, value in times if value is not None)]
-    return [*([] if where.task is None else [_task_is("j", where)]), *named, *timed]
-
-
-def _task_is(here: str, where: JobFilter) -> Query:
-    if where.task is None:
-        return Query("true", [])
-    if where.task.endswith("*"):
-        return Query(f"starts_with({here}.task, %s)", [text_of(where.task[:-1])])
-    return Query(f"{here}.task = %s", [text_of(where.task)])
-
-
-def _union(text: str, parts: Iterable[Query]) -> Query:
-    parts = list(parts)
-    whole = " UNION ALL ".join(f"({part.text})" for part in parts)
-    return Query(text.replace("{parts}", whole), [value for part in parts for value in part.values])
-
-
-def _seqs(tx: Transaction, query: Query) -> list[int]:
-    return [seq for (seq,) in tx.rows(*query)]
+def _newest_of_all(parts: Iterable[str], limit: int) -> str:
+    return f"SELECT u.seq FROM ({_all_of(parts)}) u ORDER BY u.seq DESC LIMIT {limit}"

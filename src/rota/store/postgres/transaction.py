@@ -64,7 +64,7 @@ class Transaction:
         self._cursor.execute(self._text(statement), _encoded(values), prepare=False)
         return self._cursor.rowcount
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         self._cursor.execute(self._text(statement), _encoded(values), prepare=False, binary=True)
         return self._cursor.fetchall()
 
@@ -117,8 +117,10 @@ class Transaction:
         return text
 
 
-def _encoded(values: Sequence[Any]) -> list[Any] | None:
+def _encoded(values: Sequence[Any] | Mapping[str, Any]) -> list[Any] | Mapping[str, Any] | None:
     """Values as they are sent; None if there are none, so that a statement may contain a percent sign."""
+    if isinstance(values, dict):
+        return values
     return [array_literal(value) if type(value) is list else value for value in values] or None
 
 
