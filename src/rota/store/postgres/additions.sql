@@ -135,42 +135,35 @@ BEGIN
     PERFORM set_config('rota.claim_floors', jsonb_set(v_kept, '{floors}', coalesce(v_floors, '[]'))::text, false);
 END $$;
 
--- Lock the best ready jobs of one queue that no other caller has locked, at and above the floors, and of the rows that are
--- not new also those below.
+-- Where claims of some queues begin: each range goes from a floor up to the next rank that has one. Of the rows below its
+-- floor, those that are not new belong to a range, too, and come first.
+CREATE OR REPLACE FUNCTION {ns}.claim_ranges(p_queues text[], p_floors jsonb)
+RETURNS TABLE (queue text, rank integer, floor bigint, end_rank integer) LANGUAGE sql STABLE AS $$
+    SELECT s.queue, s.rank, s.floor, coalesce(lead(s.rank) OVER (PARTITION BY s.queue ORDER BY s.rank), 40000)
+    FROM (SELECT q AS queue, -32768 AS rank, 0 AS floor FROM unnest(p_queues) AS q
+          UNION ALL SELECT f.queue, f.rank, f.floor
+          FROM jsonb_to_recordset(p_floors) AS f (queue text, rank integer, floor bigint)
+          WHERE f.queue = ANY (p_queues) AND f.floor > 0) s
+    ORDER BY s.queue, s.rank
+$$;
+
+-- Lock the best ready jobs of one queue that no other caller has locked. The ranges are read one after another, and only
+-- until enough rows are locked.
 CREATE OR REPLACE FUNCTION {ns}.lock_ready(
     p_queue text, p_want integer, p_floors jsonb, OUT best tid[], OUT seqs bigint[]
 ) LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    v_floor record;
-    v_rank  integer := -32768;
-    v_seq   bigint := 0;
-    v_more  tid[];
-    v_these bigint[];
 BEGIN
-    best := '{}';
-    seqs := '{}';
-    FOR v_floor IN SELECT f.rank, f.floor FROM jsonb_to_recordset(p_floors) AS f (queue text, rank smallint, floor bigint)
-            WHERE f.queue = p_queue AND f.floor > 0 ORDER BY f.rank LOOP
-        SELECT array_agg(b.ctid), array_agg(b.seq) INTO v_more, v_these FROM (
-            SELECT r.ctid, r.seq FROM {ns}.ready r
-            WHERE r.queue = p_queue AND (r.rank, r.seq) >= (v_rank, v_seq) AND r.rank < v_floor.rank
-            ORDER BY r.rank, r.seq LIMIT p_want - cardinality(best) FOR UPDATE SKIP LOCKED) b;
-        best := best || v_more;
-        seqs := seqs || v_these;
-        SELECT array_agg(b.ctid), array_agg(b.seq) INTO v_more, v_these FROM (
-            SELECT r.ctid, r.seq FROM {ns}.ready r
-            WHERE r.queue = p_queue AND r.rank = v_floor.rank AND r.seq < v_floor.floor AND r.is_new IS NULL
-            ORDER BY r.rank, r.seq LIMIT p_want - cardinality(best) FOR UPDATE SKIP LOCKED) b;
-        best := best || v_more;
-        seqs := seqs || v_these;
-        v_rank := v_floor.rank;
-        v_seq := v_floor.floor;
-    END LOOP;
-    SELECT array_agg(b.ctid), array_agg(b.seq) INTO v_more, v_these FROM (
-        SELECT r.ctid, r.seq FROM {ns}.ready r WHERE r.queue = p_queue AND (r.rank, r.seq) >= (v_rank, v_seq)
-        ORDER BY r.rank, r.seq LIMIT p_want - cardinality(best) FOR UPDATE SKIP LOCKED) b;
-    best := best || v_more;
-    seqs := seqs || v_these;
+    SELECT coalesce(array_agg(b.ctid), '{}'), array_agg(b.seq) INTO best, seqs FROM (
+        SELECT c.ctid, c.seq FROM {ns}.claim_ranges(ARRAY[p_queue], p_floors) g CROSS JOIN LATERAL (
+            SELECT * FROM (
+                SELECT r.ctid, r.seq FROM {ns}.ready r
+                WHERE r.queue = p_queue AND r.rank = g.rank AND r.seq < g.floor AND r.is_new IS NULL
+                ORDER BY r.rank, r.seq LIMIT p_want FOR UPDATE SKIP LOCKED) below
+            UNION ALL SELECT * FROM (
+                SELECT r.ctid, r.seq FROM {ns}.ready r
+                WHERE r.queue = p_queue AND (r.rank, r.seq) >= (g.rank, g.floor) AND r.rank < g.end_rank
+                ORDER BY r.rank, r.seq LIMIT p_want FOR UPDATE SKIP LOCKED) above) c
+        LIMIT p_want) b;
 END $$;
 
 -- The best ready jobs of several queues, not locked, in the order of a claim; read as in lock_ready.
@@ -179,25 +172,15 @@ RETURNS TABLE (queue text, rank smallint, seq bigint) LANGUAGE plpgsql STABLE AS
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH floor AS MATERIALIZED (
-        SELECT f.queue, f.rank, f.floor FROM jsonb_to_recordset(p_floors) AS f (queue text, rank smallint, floor bigint)
-        WHERE f.queue = ANY (p_queues) AND f.floor > 0
-    ), range AS MATERIALIZED (  -- from a floor up to the next rank that has one
-        SELECT s.queue, s.rank, s.seq, coalesce(lead(s.rank) OVER (PARTITION BY s.queue ORDER BY s.rank), 40000) AS end_rank
-        FROM (SELECT q AS queue, -32768 AS rank, 0 AS seq FROM unnest(p_queues) AS q
-              UNION ALL SELECT f.queue, f.rank, f.floor FROM floor f) s
-    )
-    SELECT c.queue, c.rank, c.seq FROM (
-        SELECT x.* FROM range g CROSS JOIN LATERAL (
-            SELECT r.queue, r.rank, r.seq FROM {ns}.ready r
-            WHERE r.queue = g.queue AND (r.rank, r.seq) >= (g.rank, g.seq) AND r.rank < g.end_rank
-            ORDER BY r.rank, r.seq LIMIT p_reach) x
+    SELECT c.queue, c.rank, c.seq FROM {ns}.claim_ranges(p_queues, p_floors) g CROSS JOIN LATERAL (
+        (SELECT r.queue, r.rank, r.seq FROM {ns}.ready r
+         WHERE r.queue = g.queue AND r.rank = g.rank AND r.seq < g.floor AND r.is_new IS NULL
+         ORDER BY r.rank, r.seq LIMIT p_reach)
         UNION ALL
-        SELECT x.* FROM floor f CROSS JOIN LATERAL (
-            SELECT r.queue, r.rank, r.seq FROM {ns}.ready r
-            WHERE r.queue = f.queue AND r.rank = f.rank AND r.seq < f.floor AND r.is_new IS NULL
-            ORDER BY r.rank, r.seq LIMIT p_reach) x
-    ) c ORDER BY c.rank, c.seq LIMIT p_reach;
+        (SELECT r.queue, r.rank, r.seq FROM {ns}.ready r
+         WHERE r.queue = g.queue AND (r.rank, r.seq) >= (g.rank, g.floor) AND r.rank < g.end_rank
+         ORDER BY r.rank, r.seq LIMIT p_reach)) c
+    ORDER BY c.rank, c.seq LIMIT p_reach;
 END $$;
 
 -- Add one job that has no key and belongs to no schedule; the rest is as in add_jobs, which takes twice as long for one.
@@ -420,13 +403,8 @@ BEGIN
             v_floors := {ns}.advance_floors();
         END IF;
         IF cardinality(v_open) = 1 THEN
-            IF v_floors IS NULL THEN
-                SELECT coalesce(array_agg(b.ctid), '{}'), array_agg(b.seq) INTO v_best, v_seqs FROM (
-                    SELECT r.ctid, r.seq FROM {ns}.ready r WHERE r.queue = v_open[1] ORDER BY r.rank, r.seq
-                    LIMIT p_want FOR UPDATE SKIP LOCKED) b;
-            ELSE
-                SELECT b.best, b.seqs INTO v_best, v_seqs FROM {ns}.lock_ready(v_open[1], p_want, v_floors) b;
-            END IF;
+            SELECT b.best, b.seqs INTO v_best, v_seqs
+            FROM {ns}.lock_ready(v_open[1], p_want, coalesce(v_floors, '[]')) b;
             v_claimed := v_open;
             v_sums := ARRAY[cardinality(v_best)];
         ELSIF cardinality(v_open) > 1 THEN
