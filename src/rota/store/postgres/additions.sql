@@ -205,17 +205,14 @@ BEGIN
     IF NOT EXISTS (SELECT FROM {ns}.time_block h WHERE h.slice = v_now / 600000000 AND h.block = v_seq / 1000) THEN
         INSERT INTO {ns}.time_block VALUES (v_now / 600000000, v_seq / 1000);
     END IF;
+    IF {ns}.must_notify(p_queue, p_run_at) THEN
+        PERFORM {ns}.notify_listeners('jobs');
+    END IF;
     IF p_run_at IS NULL THEN
-        IF {ns}.must_notify(p_queue, NULL) THEN
-            PERFORM {ns}.notify_listeners('jobs');
-        END IF;
         INSERT INTO {ns}.ready (seq, run_at, rank, queue, past, is_new)
         VALUES (v_seq, v_now, -p_priority, p_queue, p_past, true);
         UPDATE {ns}.counter c SET queued = c.queued + 1 WHERE c.queue = p_queue AND c.slot = p_counter_slot;
     ELSE
-        IF {ns}.must_notify(p_queue, p_run_at) THEN
-            PERFORM {ns}.notify_listeners('jobs');
-        END IF;
         INSERT INTO {ns}.later (seq, run_at, rank, queue, past) VALUES (v_seq, p_run_at, -p_priority, p_queue, p_past);
         UPDATE {ns}.counter c SET scheduled = c.scheduled + 1 WHERE c.queue = p_queue AND c.slot = p_counter_slot;
     END IF;

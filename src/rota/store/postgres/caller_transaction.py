@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -12,10 +12,10 @@ from psycopg.rows import tuple_row
 from rota.errors import BadOption
 from rota.store.postgres.connection import IDENTITY
 from rota.store.postgres.transaction import Transaction
-from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection
+from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection, within_savepoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from rota.store.postgres.connection import Database, Result
 
@@ -29,23 +29,14 @@ def write_in(
     """
     connection, cursor = check_transaction(transaction, database)
     tx = Transaction(connection, database.namespace, cursor=cursor)
-    with database.translating(), _within_savepoint(tx) if savepoint else nullcontext():
+
+    def is_open() -> bool:
+        return connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+    with database.translating(), within_savepoint(tx.run, is_open) if savepoint else nullcontext():
         result = work(tx, tx.rows("SELECT {ns}.micros()")[0][0])
         tx.finish()
     return result
-
-
-@contextmanager
-def _within_savepoint(tx: Transaction) -> Iterator[None]:
-    tx.run("SAVEPOINT rota_jobs")
-    try:
-        yield
-    except BaseException:
-        if tx.connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-            tx.run("ROLLBACK TO SAVEPOINT rota_jobs")
-            tx.run("RELEASE SAVEPOINT rota_jobs")
-        raise
-    tx.run("RELEASE SAVEPOINT rota_jobs")
 
 
 def check_transaction(transaction: object, database: Database) -> tuple[Any, Any]:

@@ -110,11 +110,8 @@ def can_use_fast_path(change: Change) -> bool:
         change.finished_at is not None
         and job.schedule_id is None
         and not change.is_removal
-        and change.deaths == job.deaths
-        and change.run_at == job.run_at
-        and change.queued_at == job.queued_at
-        and change.started_at == job.started_at
-        and change.past == job.past
+        and (change.deaths, change.run_at, change.past) == (job.deaths, job.run_at, job.past)
+        and (change.queued_at, change.started_at) == (job.queued_at, job.started_at)
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.jobs.job import State
-from rota.model.jobs.series import buckets_of, minute_of, minutes_within, summed
+from rota.model.jobs.series import buckets_of, minute_of, minutes_within
 from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.postgres.codec import text_of
@@ -163,10 +163,10 @@ def count_differences(tx: Transaction) -> dict[str, int]:
 # What happened minute by minute: one row for each minute and counter slot.
 
 MOST_MERGED = 1_000  # rows in one round of upkeep
-_MERGED = (
+_MERGE = (  # minutes that are over become one row each, for which no worker waits
     "WITH gone AS (DELETE FROM {ns}.series WHERE (minute, slot) IN (SELECT minute, slot FROM {ns}.series "
     f"WHERE minute < %s AND slot <> 0 LIMIT {MOST_MERGED} FOR UPDATE SKIP LOCKED) RETURNING minute, numbers) "
-    "SELECT minute, numbers FROM gone"
+    "SELECT {ns}.add_runs(0, g.minute, g.numbers) FROM (SELECT * FROM gone ORDER BY minute) g"
 )
 
 
@@ -176,8 +176,5 @@ def read_series(tx: Transaction, start: int, end: int) -> list[Bucket]:
     return buckets_of(tx.rows(query, (minutes.start, minutes.stop)))
 
 
-def prune_series(tx: Transaction, first: int, last: int, now: int) -> None:
-    """Keep these minutes. Those that are over become one row each, for which no worker waits."""
-    tx.run("DELETE FROM {ns}.series WHERE minute < %s OR minute > %s", (first, last))
-    for minute, numbers in sorted(summed(tx.rows(_MERGED, (minute_of(now) - 1,))).items()):
-        tx.rows("SELECT {ns}.add_runs(0, %s, %s::bigint[])", (minute, numbers))
+def merge_series(tx: Transaction, now: int) -> None:
+    tx.rows(_MERGE, (minute_of(now) - 1,))

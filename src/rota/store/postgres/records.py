@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import EntryEdit
     from rota.store.postgres.connection import Database
-    from rota.store.postgres.transaction import Transaction
+    from rota.store.shared.sql import Tables
 
 
 class Records(SqlRecords):
@@ -29,7 +29,7 @@ class Records(SqlRecords):
     def add_audit_records(self, records: Iterable[AuditRecord]) -> None:
         self._database.call(lambda tx: self.write(tx, records))
 
-    def prune(self, tx: Transaction, until: int, limit: int) -> int:
+    def prune(self, tx: Tables, until: int, limit: int) -> int:
         return tx.run(
             "DELETE FROM {ns}.audit WHERE id = ANY(ARRAY(SELECT id FROM {ns}.audit WHERE at <= %s "
             "ORDER BY at, id LIMIT %s FOR UPDATE SKIP LOCKED))",

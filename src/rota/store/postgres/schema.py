@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rota.errors import SchemaMismatch
+from rota.store.shared.sql_schema import current_additions, current_version
 
 if TYPE_CHECKING:
     from rota.store.postgres.connection import Database
@@ -50,16 +50,11 @@ def _migrate(tx: Transaction, namespace: str) -> None:
 
 def _needed(tx: Transaction, namespace: str) -> list[str]:
     """The SQL that leads from what the schema has to what this code knows; an owner may run it by hand."""
-    version = current_version(tx, namespace)
+    version = current_version(tx, _tables(tx, namespace), namespace, "", VERSION)
     first = [_filled(_CREATE_SCHEMA, namespace)] if version == 0 else []
     migrations = [f"{_migration_to(target, namespace)}\n" for target in range(version + 1, VERSION + 1)]
-    has_all = version > 0 and _additions(tx) >= ADDITIONS
+    has_all = version > 0 and current_additions(tx) >= ADDITIONS
     return [*first, *migrations, *([] if has_all else [_all_additions(namespace)])]
-
-
-def _additions(tx: Transaction) -> int:
-    row = tx.row("SELECT value FROM {ns}.meta WHERE name = 'additions'")
-    return int(row[0]) if row else 0
 
 
 def _all_additions(namespace: str) -> str:
@@ -69,18 +64,6 @@ def _all_additions(namespace: str) -> str:
 
 def _recorded(name: str, value: int) -> str:
     return _RECORD.replace("{name}", name).replace("{value}", str(value))
-
-
-def current_version(tx: Transaction, namespace: str) -> int:
-    """The version that the schema has; 0 for none."""
-    tables = _tables(tx, namespace)
-    if "meta" not in tables:
-        if "job" in tables:
-            raise SchemaMismatch(
-                f"the schema {namespace} has a table job that Rota did not make; choose another namespace"
-            )
-        return 0
-    return _version_of(tx, namespace)
 
 
 def _tables(tx: Transaction, namespace: str) -> set[str]:
@@ -97,22 +80,6 @@ def namespaces(tx: Transaction) -> list[str]:
         GROUP BY n.nspname HAVING count(*) = 3 ORDER BY n.nspname
     """
     return [name for (name,) in tx.rows(query)]
-
-
-def _version_of(tx: Transaction, namespace: str) -> int:
-    row = tx.row("SELECT value FROM {ns}.meta WHERE name = 'version'")
-    text = str(row[0]) if row else "0"
-    if not text.isdecimal():
-        raise SchemaMismatch(
-            f"the schema {namespace} has a table meta that Rota did not make; choose another namespace"
-        )
-    version = int(text)
-    if version > VERSION:
-        raise SchemaMismatch(
-            f"the schema {namespace} has version {version}, this Rota knows up to {VERSION}; "
-            "install the newer Rota that made it, or use another namespace"
-        )
-    return version
 
 
 def _missing(tx: Transaction, namespace: str) -> list[str]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from rota.errors import BadOption, RotaError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
 R = TypeVar("R")
 
@@ -171,3 +172,17 @@ def _alchemy_async() -> tuple[type, ...]:
 
 def _async_drivers() -> tuple[type, ...]:
     return _of("psycopg", "AsyncConnection") + _of("aiosqlite", "Connection") + _of("asyncpg", "Connection")
+
+
+@contextmanager
+def within_savepoint(run: Callable[[str], object], is_open: Callable[[], bool]) -> Iterator[None]:
+    """If the block fails, its writes are undone, and no others; the server may have ended the transaction itself."""
+    run("SAVEPOINT rota_jobs")
+    try:
+        yield
+    except BaseException:
+        if is_open():
+            run("ROLLBACK TO SAVEPOINT rota_jobs")
+            run("RELEASE SAVEPOINT rota_jobs")
+        raise
+    run("RELEASE SAVEPOINT rota_jobs")

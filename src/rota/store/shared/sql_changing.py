@@ -70,6 +70,10 @@ class SqlChanger(Generic[Tx]):
         """Write accepted changes of the jobs beside them, and what follows from them."""
         raise NotImplementedError
 
+    def remove_ended(self, tx: Tx, ids: Sequence[str]) -> list[str]:
+        """Delete those of the jobs that have ended."""
+        raise NotImplementedError
+
     def get(self, tx: Tx, ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that exist."""
         raise NotImplementedError

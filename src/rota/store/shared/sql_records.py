@@ -84,3 +84,7 @@ class SqlRecords:
             first.setdefault(record.id, record)
         rows = sorted(map(self._codec.audit_row, first.values()))
         tx.insert("audit", AUDIT_TYPES, rows, "ON CONFLICT DO NOTHING")
+
+    def prune(self, tx: Tables, until: int, limit: int) -> int:
+        """Delete the oldest audit records until then, as the store locks them; returns how many."""
+        raise NotImplementedError

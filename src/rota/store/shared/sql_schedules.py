@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from rota.model.jobs.settle import cancel
 from rota.model.schedules.edit import audit_after, schedule_after
 from rota.model.schedules.occurrence import of_skip
+from rota.store.contract import Due
 from rota.store.shared.paging import page_of
 from rota.store.shared.sql import Tables, schedule_conditions
 from rota.store.shared.sql_codec import SCHEDULE_COLUMNS, SCHEDULE_TYPES, last_from, schedule_from
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 Tx = TypeVar("Tx", bound=Tables)
 
 BY_ID = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE id = ANY(?)"
+
+RECORD_PROBLEM = "UPDATE {ns}.schedule SET due_at = NULL, problem = ? WHERE id = ? AND version = ?"
 
 
 class Guard(NamedTuple):
@@ -84,6 +87,14 @@ class SqlSchedules(Generic[Tx]):
             clause += " AND tenant <> ''"  # the condition of the index
         query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE {clause} ORDER BY id LIMIT ?"
         return query, [*map(self._codec.text, values), limit]
+
+    def due_from(self, rows: Iterable[Row], now: int, next_due_at: int | None) -> Due:
+        """What is due, from the rows in order. A schedule that cannot be read gets its problem recorded."""
+        found = list(map(schedule_from, rows))
+        broken = sorted((one.id, one.version, one.problem) for one in found if one.problem)
+        if broken:
+            self.record_problems([(problem, name, version) for name, version, problem in broken])
+        return Due(now=now, schedules=[one for one in found if not one.problem], next_due_at=next_due_at)
 
     # In a transaction.
 
@@ -155,6 +166,10 @@ class SqlSchedules(Generic[Tx]):
     # What a store does in its own way.
 
     locks = ""  # what locks the rows that a query finds
+
+    def record_problems(self, rows: Sequence[Row]) -> None:
+        """Run RECORD_PROBLEM for each."""
+        raise NotImplementedError
 
     def update(self, tx: Tx, schedules: Sequence[Schedule]) -> None:
         raise NotImplementedError

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rota.errors import BadOption
-from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection, unusable
+from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection, unusable, within_savepoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-SAVEPOINT = "rota_jobs"
 
 
 class _Rows:
@@ -103,23 +101,10 @@ def caller_transaction(transaction: object, path: Path) -> Iterator[sqlite3.Conn
     connection.row_factory, connection.text_factory = None, str
     try:
         _check(connection, transaction, path)
-        with _savepoint(connection):
+        with within_savepoint(connection.execute, lambda: connection.in_transaction):
             yield connection
     finally:
         connection.row_factory, connection.text_factory = before
-
-
-@contextmanager
-def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute(f"SAVEPOINT {SAVEPOINT}")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:  # SQLite itself rolls back the whole transaction if the disk is full
-            connection.execute(f"ROLLBACK TO {SAVEPOINT}")
-            connection.execute(f"RELEASE {SAVEPOINT}")
-        raise
-    connection.execute(f"RELEASE {SAVEPOINT}")
 
 
 def _check(connection: sqlite3.Connection, transaction: object, path: Path) -> None:

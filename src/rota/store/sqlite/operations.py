@@ -89,9 +89,6 @@ class Operations:
         with self._transactions.write("forget") as tx:
             tx.connection.execute(f"DELETE FROM {self._ns}_node WHERE id = ?", (node_id,))
 
-    def prune_nodes(self, connection: sqlite3.Connection, until: int) -> int:
-        return connection.execute(f"DELETE FROM {self._ns}_node WHERE beat_at <= ?", (until,)).rowcount
-
     # Logs.
 
     def append_logs(self, lines: Sequence[LogLine]) -> None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from rota.model.audit_record import AuditRecord
     from rota.model.entry import EntryEdit
-    from rota.store.sqlite.transaction import Tables, Transactions
+    from rota.store.shared.sql import Tables
+    from rota.store.sqlite.transaction import Transactions
 
 
 class Records(SqlRecords):
@@ -30,7 +31,7 @@ class Records(SqlRecords):
         with self._transactions.write("audit") as tx:
             self.write(tx, records)
 
-    def prune(self, tables: Tables, until: int, limit: int) -> int:
+    def prune(self, tx: Tables, until: int, limit: int) -> int:
         """Delete the oldest audit records until then; how many."""
         query = "SELECT at, id FROM {ns}.audit WHERE at <= ? ORDER BY at, id LIMIT ?"
-        return tables.run(f"DELETE FROM {{ns}}.audit WHERE (at, id) IN ({query})", (until, limit))
+        return tx.run(f"DELETE FROM {{ns}}.audit WHERE (at, id) IN ({query})", (until, limit))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rota.store.contract import Due
-from rota.store.shared.sql_codec import SCHEDULE_COLUMNS, SCHEDULE_TYPES, schedule_from
-from rota.store.shared.sql_schedules import SqlSchedules
+from rota.store.shared.sql_codec import SCHEDULE_COLUMNS, SCHEDULE_TYPES
+from rota.store.shared.sql_schedules import RECORD_PROBLEM, SqlSchedules
 from rota.store.sqlite import clock
 from rota.store.sqlite.codec import CODEC, JOB_COLUMNS, jobs_of
 from rota.store.sqlite.firing import occurrences_made
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from rota.model.jobs.job import Job, NewJob
     from rota.model.schedules.edit import Edit
     from rota.model.schedules.schedule import Schedule
-    from rota.store.contract import Added
+    from rota.store.contract import Added, Due
+    from rota.store.shared.sql import Row
     from rota.store.sqlite.adding import Adder
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
@@ -82,16 +82,8 @@ class Schedules(SqlSchedules["Transaction"]):
                 f"SELECT due_at FROM {self._name} WHERE due_at IS NOT NULL ORDER BY due_at, id LIMIT 1 OFFSET ?",
                 (len(rows),),
             ).fetchone()
-        found = [schedule_from(row) for row in rows]
-        broken = [schedule for schedule in found if schedule.problem]
-        if broken:
-            self._record_problems(broken)
-        schedules = [schedule for schedule in found if not schedule.problem]
-        return Due(now=at, schedules=schedules, next_due_at=following[0] if following else None)
+        return self.due_from(rows, at, following[0] if following else None)
 
-    def _record_problems(self, broken: Sequence[Schedule]) -> None:
-        rows: list[tuple[Any, ...]] = [(schedule.problem, schedule.id, schedule.version) for schedule in broken]
+    def record_problems(self, rows: Sequence[Row]) -> None:
         with self._transactions.write("problem") as tx:
-            tx.connection.executemany(
-                f"UPDATE {self._name} SET due_at = NULL, problem = ? WHERE id = ? AND version = ?", rows
-            )
+            tx.run_many(RECORD_PROBLEM, rows)

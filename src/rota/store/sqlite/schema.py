@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rota.errors import SchemaMismatch, StoreUnavailable
+from rota.errors import StoreUnavailable
+from rota.store.shared.sql_schema import current_additions, current_version
+from rota.store.sqlite.transaction import Tables
 
 if TYPE_CHECKING:
     import sqlite3
@@ -72,36 +74,11 @@ def all_scripts(namespace: str) -> list[str]:
 
 def _missing(connection: sqlite3.Connection, namespace: str) -> list[str]:
     """The scripts that lead from what the file has to what this code knows."""
-    version = current_version(connection, namespace)
+    tables = Tables(connection, namespace)
+    version = current_version(tables, _tables(connection), namespace, f"{namespace}_", VERSION)
     scripts = [MIGRATIONS[target] for target in range(version + 1, VERSION + 1)]
-    has_all = bool(version) and _additions(connection, namespace) >= ADDITIONS
+    has_all = bool(version) and current_additions(tables) >= ADDITIONS
     return scripts if has_all else [*scripts, ADDITIONS_SCRIPT]
-
-
-def _additions(connection: sqlite3.Connection, namespace: str) -> int:
-    row = connection.execute(f"SELECT value FROM {namespace}_meta WHERE name = 'additions'").fetchone()
-    return int(row[0]) if row else 0
-
-
-def current_version(connection: sqlite3.Connection, namespace: str) -> int:
-    """The version that the file has; 0 for none."""
-    tables = _tables(connection)
-    if f"{namespace}_meta" not in tables:
-        if f"{namespace}_job" in tables:
-            raise SchemaMismatch(
-                f"the file has a table {namespace}_job that Rota did not make; choose another namespace"
-            )
-        return 0
-    row = connection.execute(f"SELECT value FROM {namespace}_meta WHERE name = 'version'").fetchone()
-    if row is not None and not str(row[0]).isdecimal():
-        raise SchemaMismatch(f"the file has a table {namespace}_meta that Rota did not make; choose another namespace")
-    version = int(row[0]) if row else 0
-    if version > VERSION:
-        raise SchemaMismatch(
-            f"the file has schema version {version}, this Rota knows up to {VERSION}; "
-            "install the newer Rota that made it, or use another file"
-        )
-    return version
 
 
 def _remember(connection: sqlite3.Connection, namespace: str) -> None:

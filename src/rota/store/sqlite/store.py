@@ -62,7 +62,7 @@ class SqliteStore(PartedStore):
         self._firer = Firer(name, transactions, self._adder, self._changer, self._ledger)
         lookahead = LookaheadDecider(name, self._schedules, self._adder, self._changer, self._ledger)
         self._exchanger: Exchanger = Exchanger(name, transactions, self._listing, self._changer, lookahead)
-        self._upkeep = Upkeep(name, transactions, self._changer, self._ledger, self._operations, self._records)
+        self._upkeep = Upkeep(transactions, self._changer, self._ledger, self._operations, self._records)
         self._moving = Moving(name, transactions, seals, self._listing, self._adder)
 
     def open(self) -> None:

@@ -344,6 +344,7 @@ class TestListingSchedules:
         assert [schedule.id for schedule in first.items] == ["a", "c"]
         assert ([schedule.id for schedule in rest.items], rest.cursor) == (["e"], None)
         assert store.list_schedules(ScheduleFilter(tenant="nobody")).items == []
+        assert [schedule.id for schedule in store.list_schedules(ScheduleFilter(tenant="")).items] == ["b"]
 
     def test_a_schedule_that_changes_its_tenant_is_listed_there(self, store: Store) -> None:
         schedule = add_schedule(store, "a", tenant="acme")
