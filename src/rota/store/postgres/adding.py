@@ -75,25 +75,12 @@ def _insert(tx: Transaction, fresh: Sequence[Job], now: int) -> dict[str, Added]
 def _live(tx: Transaction, ids: Sequence[str]) -> set[str]:
     """Those of the jobs that have not ended, and cannot end before this transaction.
 
-    A job that changes its state meanwhile is found in its next table.
+    A job that changes its state between the two reads is looked for again.
     """
     found: set[str] = set()
     missing = set(ids)
     while missing:
-        for table in ("held", "later", "ready", "running"):
-            found |= {
-                job_id
-                for (job_id,) in tx.rows(
-                    f"SELECT j.id FROM {{ns}}.job j JOIN {{ns}}.{table} p ON p.seq = j.seq "
-                    "WHERE j.id = ANY(%s) ORDER BY p.seq FOR SHARE OF p",
-                    (sorted(missing),),
-                )
-            }
-        missing -= found
-        over = tx.rows(
-            "SELECT w.id FROM unnest(%s::text[]) AS w (id) LEFT JOIN {ns}.job j ON j.id = w.id "
-            "LEFT JOIN {ns}.finished f ON f.seq = j.seq WHERE j.seq IS NULL OR f.seq IS NOT NULL",
-            (sorted(missing),),
-        )
-        missing -= {job_id for (job_id,) in over}
+        live = [job for job in job_rows.get(tx, sorted(missing)) if job.is_live]
+        found |= {job.id for job in job_rows.locked(tx, live, job_rows.SHARE).values()}
+        missing = {job.id for job in live} - found
     return found

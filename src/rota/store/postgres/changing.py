@@ -47,7 +47,7 @@ class Changer(SqlChanger["Transaction"]):
 
         def settle(tx: Transaction, at: int) -> list[Refusal]:
             return self.settle(
-                tx, changes, at, lambda change, job: is_same(change, job) and has_expired(job, at), waits=False
+                tx, changes, at, lambda change, job: is_same(change, job) and has_expired(job, at), job_rows.FREE
             )
 
         return self._database.write("change", settle, now, is_allowed_when_sealed=True)
@@ -69,12 +69,11 @@ class Changer(SqlChanger["Transaction"]):
         changes: Sequence[Change],
         now: int,
         still_holds: Callable[[Change, Job], bool],
-        *,
-        waits: bool = True,
+        lock: str = job_rows.UPDATE,
     ) -> list[Refusal]:
         """Apply changes whose jobs still are what was decided on; returns the others. All are checked first."""
         lock_schedules(tx, [change.job.schedule_id for change in changes])
-        current = job_rows.locked(tx, [change.job for change in changes], waits=waits)
+        current = job_rows.locked(tx, [change.job for change in changes], lock)
         checked = check_changes(changes, lambda change: current.get(change.job.seq), still_holds)
         self.apply(tx, checked.accepted, now)
         return checked.refused

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rota.store.postgres.transaction import Transaction
 
 _INSERT = insert_statement("job", RECORD, "ON CONFLICT (id) DO NOTHING RETURNING seq")
+UPDATE, FREE, SHARE = "FOR UPDATE OF p", "FOR UPDATE OF p SKIP LOCKED", "FOR SHARE OF p"  # how jobs are locked
+_CLAIMABLE = {State.QUEUED, State.SCHEDULED}
 _LOCKED = [name for name in STATE_ROW if name not in {"seq", "queue"}]
 
 
@@ -106,16 +108,12 @@ def insert(tx: Transaction, placed: Sequence[Job]) -> list[Job]:
 
 def notify(tx: Transaction, jobs: Sequence[Job]) -> None:
     """Wake workers that may be idle: before the jobs are inserted, no job of a queue is ready, or none is due first."""
-    first: dict[tuple[str, bool], int | None] = {}
-    for job in jobs:
-        if job.state is State.QUEUED:
-            first[job.queue, True] = None
-        elif job.state is State.SCHEDULED:
-            first[job.queue, False] = min(job.run_at, first.get((job.queue, False)) or job.run_at)
+    due = [(job.queue, job.run_at if job.state is State.SCHEDULED else None) for job in jobs if job.state in _CLAIMABLE]
     query = (
-        "SELECT bool_or({ns}.must_notify(n.queue, n.run_at)) FROM unnest(%s::text[], %s::bigint[]) AS n (queue, run_at)"
+        "SELECT bool_or({ns}.must_notify(f.queue, f.run_at)) FROM (SELECT n.queue, min(n.run_at) AS run_at "
+        "FROM unnest(%s::text[], %s::bigint[]) AS n (queue, run_at) GROUP BY n.queue, n.run_at IS NULL) f"
     )
-    if first and tx.rows(query, ([queue for queue, _ in first], list(first.values())))[0][0]:
+    if due and tx.rows(query, columns_of(due))[0][0]:
         tx.notify("jobs")
 
 
@@ -134,18 +132,17 @@ def take(tx: Transaction, jobs: Iterable[Job]) -> None:
         tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", ([job.seq for job in some],))
 
 
-def locked(tx: Transaction, jobs: Iterable[Job], *, waits: bool = True) -> dict[int, Job]:
+def locked(tx: Transaction, jobs: Iterable[Job], lock: str = UPDATE) -> dict[int, Job]:
     """Jobs as they are now, by position, locked until the transaction ends. Those in another state are missing.
 
-    `waits=False`: those that another transaction has locked are missing, too.
+    With FREE, those that another transaction has locked are missing, too.
     """
     current: dict[int, Job] = {}
     for table, some in sorted(_by_table(jobs).items()):
         known = {job.seq: job for job in some}
         query = (
             f"SELECT j.id, j.seq, p.state, {', '.join(f'p.{name}' for name in _LOCKED)} FROM {{ns}}.job j "
-            f"JOIN {{ns}}.{table} p ON p.seq = j.seq WHERE j.seq = ANY(%s) ORDER BY p.seq FOR UPDATE OF p"
-            f"{'' if waits else ' SKIP LOCKED'}"
+            f"JOIN {{ns}}.{table} p ON p.seq = j.seq WHERE j.seq = ANY(%s) ORDER BY p.seq {lock}"
         )
         for job_id, seq, state, *values in tx.rows(query, (sorted(known),)):
             job = known[seq]
