@@ -118,7 +118,7 @@ class Search:
         self._values["end"] = beyond + 1
         if not self._needs_blocks:
             return [*near, *self._seqs(self._by_index(limit - len(near)))]
-        found = chain.from_iterable(self._in_blocks(limit - len(near), _POSITIONS))
+        found = chain.from_iterable(self._in_blocks(limit, len(near), _POSITIONS))
         return [*near, *sorted(found, reverse=True)][:limit]
 
     def count(self, limit: int) -> int:
@@ -129,7 +129,7 @@ class Search:
         if beyond is None:
             return len(near)
         self._values["end"] = beyond + 1
-        numbers: list[int] = self._in_blocks(limit - len(near), _NUMBER)
+        numbers: list[int] = self._in_blocks(limit, len(near), _NUMBER)
         return min(len(near) + sum(numbers), limit)
 
     def _rows(self, query: str, **more: int) -> list[Row]:
@@ -156,14 +156,14 @@ class Search:
         near = [seq for seq in near if seq > beyond]
         return near, None if len(near) >= limit else beyond
 
-    def _in_blocks(self, missing: int, answer: str) -> list[Any]:
-        """The answers about each block that has such jobs, the newest blocks first, some at a time, until as many jobs
-        as are missing were found."""
-        number, answers = FIRST, []
+    def _in_blocks(self, limit: int, known: int, answer: str) -> list[Any]:
+        """The answers about each block that has such jobs, the newest blocks first, some at a time, until there are as
+        many jobs as the limit says, with those that are known."""
+        about = answer.format(jobs=self._found(limit, within=_IN_BLOCK))
+        query = f"SELECT b.block, {about} FROM ({_BLOCKS.replace('<kinds>', self._kinds())}) b"
+        number, missing, answers = FIRST, limit - known, []
         while True:
-            about = answer.format(jobs=self._found(missing, within=_IN_BLOCK))
-            blocks = _BLOCKS.replace("<kinds>", self._kinds())
-            rows = self._rows(f"SELECT b.block, {about} FROM ({blocks}) b", number=number)
+            rows = self._rows(query, number=number)
             answers += [one for _, one in rows]
             here = sum(one if answer is _NUMBER else len(one) for _, one in rows)
             if here >= missing or len(rows) < number:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,32 +43,30 @@ ENTRY_COLUMNS, AUDIT_COLUMNS = ", ".join(ENTRY_TYPES), ", ".join(AUDIT_TYPES)
 LOG_COLUMNS = ", ".join(LOG_TYPES)
 
 _encode = msgspec.json.encode
-_decode_origin = msgspec.json.Decoder(Origin).decode
-_decode_pause = msgspec.json.Decoder(Pause).decode
-_decode_ahead = msgspec.json.Decoder(Ahead).decode
 _decode_last = msgspec.json.Decoder(LastRun).decode
+_decode_pause = msgspec.json.Decoder(Pause).decode
+_DECODERS = (
+    ("origin", msgspec.json.Decoder(Origin).decode),
+    ("last", _decode_last),
+    ("pause", _decode_pause),
+    ("tenant_pause", _decode_pause),
+    ("ahead", msgspec.json.Decoder(Ahead).decode),
+)
 
 
 def schedule_from(row: Row) -> Schedule:
     """A schedule from SCHEDULE_COLUMNS. One that cannot be read is shown with the reason; it is never due."""
     stored = dict(zip(_STORED, row, strict=True))
     try:
-        return Schedule(**{**stored, **_unpacked(stored)})
+        stored["spec"] = unpack_spec(stored["spec"])
+        stored["is_enabled"] = bool(stored["is_enabled"])
+        for name, decode in _DECODERS:
+            if stored[name] is not None:
+                stored[name] = decode(stored[name])
+        return Schedule(**stored)
     except (msgspec.MsgspecError, TypeError, ValueError) as err:
         plain = {name: stored[name] for name in ("version", "created_at", "updated_at", "fired_through")}
         return unreadable_schedule(str(stored["id"]), err, **plain)
-
-
-def _unpacked(stored: dict[str, Any]) -> dict[str, Any]:
-    pauses = {name: stored[name] and _decode_pause(stored[name]) for name in ("pause", "tenant_pause")}
-    return {
-        "spec": unpack_spec(stored["spec"]),
-        "origin": _decode_origin(stored["origin"]),
-        "is_enabled": bool(stored["is_enabled"]),
-        "last": _decode_last(stored["last"]),
-        "ahead": stored["ahead"] and _decode_ahead(stored["ahead"]),
-        **pauses,
-    }
 
 
 def packed(value: Pause | Ahead | None) -> str | None:
