@@ -95,7 +95,7 @@ class Connection:
             raise StoreUnavailable(f"the store {self.address} is closed")
         injected = "" if now is None else str(now)  # text loses no digit in Lua
         with self.translated():
-            at, is_lost, seal, body = self._run(name, schema.VERSION, injected, "1" if is_work else "", *values)
+            at, is_lost, seal, body = self._run(name, injected, "1" if is_work else "", *values)
         if now is None:
             self.clock.update(int(at))
         if is_lost:

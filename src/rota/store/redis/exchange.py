@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -129,17 +130,17 @@ class Exchanger:
     def _claimed(self, raw: list[Any], holder: str, now: int) -> list[Job]:
         """Claimed jobs; one that cannot be read is failed with the reason, and the others go on."""
         ids, queues, records, standings, ready, till = raw
-        none, until = [None] * len(ids), int(till)
+        until, none = int(till), [None] * len(ids)
+        if not standings and not ready:
+            with suppress(*UNREADABLE):
+                return [claimed_job(ids[n].decode(), record, holder, now, until) for n, record in enumerate(records)]
         jobs = []
         for name, queue, record, standing, since in zip(
             ids, queues, records, standings or none, ready or none, strict=True
         ):
             job_id = name.decode()
             try:
-                if standing is None and since is None:
-                    jobs.append(claimed_job(job_id, record, holder, now, until))
-                else:
-                    jobs.append(claim(waiting_job(job_id, record, standing, since), holder, now, until))
+                jobs.append(claim(waiting_job(job_id, record, standing, since), holder, now, until))
             except UNREADABLE as err:
                 fail_unreadable(self._writer, unreadable(job_id, record, err, queue.decode()), record, now)
         return jobs

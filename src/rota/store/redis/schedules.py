@@ -128,7 +128,6 @@ class Schedules:
         found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
         writes = [GuardedWrite(self._writer, found) for _ in wanted]
         for one, write in zip(wanted, writes, strict=True):
-            write.read(*one.commands())
             write.add_ledger(one.name, write.read(one.ledger)[0])
         mine = [_job_ids(one, write) for one, write in zip(wanted, writes, strict=True)]
         self._writer.load(found, [job_id for some in mine for job_id in some])

@@ -7,6 +7,8 @@ from hashlib import sha1
 from importlib import resources
 from typing import NamedTuple
 
+from rota.store.redis.schema import VERSION
+
 COMMON = ("prelude", "request")  # what most scripts begin with
 PARTS = {
     "add_one": ("prelude",),
@@ -29,7 +31,7 @@ class Script(NamedTuple):
 @cache
 def script(name: str) -> Script:
     """A script by the name of its file."""
-    source = "".join(map(_text, (*PARTS.get(name, COMMON), name)))
+    source = "".join(map(_text, (*PARTS.get(name, COMMON), name))).replace("$VERSION", VERSION)
     return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 

@@ -1,7 +1,7 @@
 -- Accept one new job that is ready at once: what add.lua does for many, with only the steps that one needs. It takes its
 -- values one by one, because single adds are the most frequent call of all.
 
-local at, id, record, queue, priority, task, hour, key = unpack(ARGV, 4)
+local at, id, record, queue, priority, task, hour, key = unpack(ARGV, 3)
 if not is_dated_well(at) then
   return reply('clock')
 end

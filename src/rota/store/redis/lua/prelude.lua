@@ -1,10 +1,10 @@
 -- What every script begins with: its keys, the time, the seal, and two steps of adding jobs.
 -- Names come as data: KEYS[1] is "{namespace}:", the beginning of every key, so that all keys share one cluster slot.
 -- It is short, because each function in it costs a single add 0.04 of 10 µs.
--- ARGV: the schema version, the time or '', '1' for new work or ''; then what each script takes.
+-- ARGV: the time or '', '1' for new work or ''; then what each script takes.
 
 local P = KEYS[1]
-local NOW = ARGV[2]
+local NOW = ARGV[1]
 if NOW == '' then
   local time = redis.call('TIME')
   NOW = time[1] .. string.rep('0', 6 - #time[2]) .. time[2]  -- as text: no digit is lost
@@ -14,21 +14,21 @@ end
 -- written again, and the reply says so.
 local meta = redis.call('HMGET', P .. 'meta', 'version', 'seal', 'hour')
 if not meta[1] then
-  redis.call('HSET', P .. 'meta', 'version', ARGV[1])
+  redis.call('HSET', P .. 'meta', 'version', '$VERSION')  -- scripts.py writes it here
 end
 
 local function reply(body)
   return { NOW, meta[1] and 0 or 1, meta[2], body }
 end
 
-if meta[2] and ARGV[3] ~= '' then
+if meta[2] and ARGV[2] ~= '' then
   return reply(false)  -- sealed: no new work
 end
 
 -- Python dates new jobs by its estimate of the server's clock, which must be at most 1 s behind and never ahead.
 local function is_dated_well(at)
   local behind = tonumber(NOW) - tonumber(at)
-  return ARGV[2] ~= '' or (behind >= 0 and behind <= 1000000)
+  return ARGV[1] ~= '' or (behind >= 0 and behind <= 1000000)
 end
 
 -- Record the first and last position of jobs created in this hour. The last is rounded up, so that it seldom changes.
