@@ -2,7 +2,9 @@
 -- was decided on, and its occurrence must have no job. All or none; Python gets the number of jobs before the first that
 -- is blocked.
 
-if not is_dated_well(ask.at) then
+-- Python dates new jobs by its estimate of the server's clock, which must be at most 1 s behind and never ahead.
+local behind = tonumber(NOW) - tonumber(ask.at)
+if ARGV[1] == '' and (behind < 0 or behind > 1000000) then
   return reply('clock')
 end
 local ids, names = ask.ids, ask.names or {}
@@ -72,7 +74,8 @@ for _, one in ipairs(ask.priorities) do
   has_news = add_priority(one[1], one[2]) or has_news
 end
 many('ZADD', 'tasks', ask.tasks)
-index_hour(ask.hour, positions[1], last)
+redis.call('ZADD', P .. 'hours:first', 'LT', positions[1], ask.hour)
+redis.call('ZADD', P .. 'hours:last', 'GT', last, ask.hour)
 for name, number in pairs(ask.counts) do
   redis.call('HINCRBY', P .. 'count', name, number)
 end

@@ -2,7 +2,8 @@
 -- values one by one, because single adds are the most frequent call of all.
 
 local at, id, record, queue, priority, task, hour, key = unpack(ARGV, 3)
-if not is_dated_well(at) then
+local behind = tonumber(NOW) - tonumber(at)
+if ARGV[1] == '' and (behind < 0 or behind > 1000000) then
   return reply('clock')
 end
 if key ~= '' and (redis.call('HEXISTS', P .. 'job', id) == 1 or redis.call('HSETNX', P .. 'key', key, id) == 0) then
@@ -15,7 +16,13 @@ if redis.call('HSETNX', P .. 'job', id, seq .. record) == 0 then
 end
 redis.call('ZADD', P .. 'task:' .. task, seq, id)
 redis.call('ZADD', P .. 'tasks', 0, task)
-index_hour(hour, seq, position)
+local of, last = string.match(meta[3] or '', '^(%d+)|(%d+)$')
+if of ~= hour or tonumber(last) < position then  -- rounded up, so that it seldom changes
+  last = string.format('%d', math.ceil(position / 1000) * 1000)
+  redis.call('ZADD', P .. 'hours:first', 'LT', seq, hour)
+  redis.call('ZADD', P .. 'hours:last', 'GT', last, hour)
+  redis.call('HSET', P .. 'meta', 'hour', hour .. '|' .. last)
+end
 
 if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'priorities:' .. queue) == 0
   and redis.call('HEXISTS', P .. 'paused', queue) == 0 then

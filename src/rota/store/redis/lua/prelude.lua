@@ -1,4 +1,4 @@
--- What every script begins with: its keys, the time, the seal, and two steps of adding jobs.
+-- What every script begins with: its keys, the time and the seal.
 -- Names come as data: KEYS[1] is "{namespace}:", the beginning of every key, so that all keys share one cluster slot.
 -- It is short, because each function in it costs a single add 0.04 of 10 µs.
 -- ARGV: the time or '', '1' for new work or ''; then what each script takes.
@@ -23,22 +23,5 @@ end
 
 if meta[2] and ARGV[2] ~= '' then
   return reply(false)  -- sealed: no new work
-end
-
--- Python dates new jobs by its estimate of the server's clock, which must be at most 1 s behind and never ahead.
-local function is_dated_well(at)
-  local behind = tonumber(NOW) - tonumber(at)
-  return ARGV[1] ~= '' or (behind >= 0 and behind <= 1000000)
-end
-
--- Record the first and last position of jobs created in this hour. The last is rounded up, so that it seldom changes.
-local function index_hour(hour, first, last)
-  local known, reached = string.match(meta[3] or '', '^(%d+)|(%d+)$')
-  if known ~= hour or tonumber(reached) < last then
-    reached = string.format('%d', math.ceil(last / 1000) * 1000)
-    redis.call('ZADD', P .. 'hours:first', 'LT', first, hour)
-    redis.call('ZADD', P .. 'hours:last', 'GT', reached, hour)
-    redis.call('HSET', P .. 'meta', 'hour', hour .. '|' .. reached)
-  end
 end
 
