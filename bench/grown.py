@@ -7,6 +7,7 @@ and upkeep. Both do the same whatever the size is.
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 from random import Random
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from bench.lists import BULK, DAY, OF_SCHEDULE_EVERY, SCHEDULE, Archive
 from bench.measure import Contender, again
 from bench.wakeup import far, progress
+from bench.weigh import KEEP_ALL
 from rota import cron, every, once
 from rota.app import internals
 from rota.cli.checks import Examination, examine
@@ -33,21 +35,21 @@ from rota.inspector.ledger import newest_occurrences
 from rota.inspector.schedule_index import read_briefs
 from rota.inspector.search import search_from, search_jobs
 from rota.inspector.standing import read_schedules, read_standing
-from rota.model.audit_record import subject_of
+from rota.model.audit_record import AuditRecord, subject_of
 from rota.model.jobs.job import FINAL, Job, new_id
 from rota.model.jobs.outcome import Succeeded
 from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import Change, settle
 from rota.model.micros import SECOND, datetime_of
 from rota.model.schedules.edit import Edit
+from rota.model.schedules.schedule import Schedule
 from rota.store.contract import AuditFilter, Exchange, JobFilter, Node, Retention, ScheduleFilter
 from rota.tasks.task import Request
 
 QUEUE, LATER = "line", "later"  # of the jobs that wait, and of those that wait for a time
 BATCH, MANY, PRUNED = 100, 1_000, 500
+WRITTEN = 2_000  # schedules at once
 DUE, OF_TENANT = 10, 100
-LONG = 400 * DAY
-KEEP_ALL = Retention(succeeded_for=LONG, failed_for=LONG, cancelled_for=LONG, most_finished=100_000_000)
 
 Read = Callable[[], object]
 
@@ -89,13 +91,22 @@ class Grown(Archive):
         self.app.schedules.pause(SCHEDULE, reason="its past alone is read")
         self.app.tenants.put("acme", tz="Asia/Tokyo")
         put(((f"acme-{n}", job, once(far(n))) for n in range(OF_TENANT)), tenant="acme")
-        for first in range(0, size, BULK):
-            numbers = range(first, min(first + BULK, size))
-            put((f"far-{n}", job, once(far(n))) for n in numbers)
-            progress(numbers.stop, size)
+        put([("far-0", job, once(far(0)))])
+        self._add_far_schedules(size)
         (made,) = self.store.get_schedules([SCHEDULE])
         older = replace(made, created_at=self.start, version=made.version + 1)
         self.store.edit_schedules([Edit(after=older, expect_version=made.version, expect_created_at=made.created_at)])
+
+    def _add_far_schedules(self, size: int) -> None:
+        """By edits like the first one's: they differ in name and time, which need not be worked out a million times."""
+        (first,) = self.store.get_schedules(["far-0"])
+        (audit,) = self.store.list_audit_records(AuditFilter(subject=subject_of("schedule", "far-0"))).items
+        new = partial(new_id, Random())
+        edits = (_far_schedule(first, audit, n, new(audit.at)) for n in range(1, size))
+        for done in range(0, size, WRITTEN):
+            self.store.edit_schedules(list(islice(edits, WRITTEN)))
+            if done % BULK == 0:
+                progress(done, size)
 
     def _add_nodes(self) -> None:
         for number in range(3):
@@ -241,3 +252,23 @@ class Grown(Archive):
     def _prune(self, retention: Retention) -> None:
         if (number := self.store.prune(retention, PRUNED).jobs) != PRUNED:
             raise AssertionError(f"{number} jobs were pruned")
+
+
+def _far_schedule(first: Schedule, audit: AuditRecord, number: int, record_id: str) -> Edit:
+    at = far(number)
+    trigger = str(once(at))
+    return Edit(
+        after=replace(
+            first,
+            id=f"far-{number}",
+            spec=replace(first.spec, trigger=trigger),
+            next_at=int(at.timestamp()) * SECOND,
+        ),
+        expect_version=0,
+        audit=replace(
+            audit,
+            id=record_id,
+            subject=subject_of("schedule", f"far-{number}"),
+            after=audit.after.replace(first.spec.trigger, trigger),
+        ),
+    )

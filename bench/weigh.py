@@ -10,12 +10,17 @@ from pathlib import Path
 
 from bench.wakeup import memory
 from rota import App
+from rota.model.micros import SECOND
+from rota.store.contract import Retention
 
 PATIENCE = 300
+LONG = 400 * 86_400 * SECOND
+KEEP_ALL = Retention(succeeded_for=LONG, failed_for=LONG, cancelled_for=LONG, most_finished=100_000_000)
 
 
 def main(url: str, namespace: str, queue: str, count: str) -> dict[str, float]:
-    app, wanted = App(url, namespace=namespace), int(count)
+    # A worker's node prunes, too: the large system would delete its past during the drain.
+    app, wanted = App(url, namespace=namespace, retention=KEEP_ALL), int(count)
     numbers, done = itertools.count(1), threading.Event()
 
     @app.task(name="noop")
