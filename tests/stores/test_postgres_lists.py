@@ -12,11 +12,13 @@ import psycopg
 import pytest
 
 from rota.model.jobs.job import State
-from rota.store.contract import JobFilter, Retention
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.settle import settle
+from rota.store.contract import Exchange, JobFilter, Retention
 from rota.store.postgres import PostgresStore, listing
 from rota.store.postgres.fast.block_index import BLOCK
 from rota.testing.servers.postgres import drop_schema, shared_url
-from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job
+from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.fixtures import opened
 from rota.testing.store_suite.steps import (
     add,
@@ -133,6 +135,23 @@ class TestBounds:
         with opened(make_store) as store:
             assert store.count_jobs(JobFilter(task="often", states=(State.FAILED,))) == 30
         assert rows_read(namespace) - before < 1_000
+
+    def test_waiting_jobs_of_a_task_are_found_without_those_that_ended(self, make_store, namespace, rows_read, sql):
+        with opened(make_store) as store:
+            fill(store, 30_000, task="often")
+            while claimed := claim(store, 5_000):
+                ends = [settle(job, Succeeded(), a_policy(0), T0, 0.0) for job in claimed]
+                store.exchange(Exchange(holder=WORKER, settled=ends), now=T0)
+            fill(store, 3_000, task="newer")
+            waiting = fill(store, 10, task="often")
+            fill(store, 3_000, task="newer")
+        sql("ANALYZE")
+        where = JobFilter(task="often", states=(State.QUEUED,))
+        before = rows_read(namespace)
+        with opened(make_store) as store:
+            assert store.count_jobs(where) == 10
+            assert ids(store.list_jobs(where).items) == waiting[::-1]
+        assert rows_read(namespace) - before < 20_000
 
     def test_a_state_is_read_from_the_cursor_on(self, crowded, rows_read):
         make, _rare = crowded

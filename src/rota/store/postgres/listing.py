@@ -30,6 +30,7 @@ _END = 2**63 - 1  # behind every position
 
 _IN_BLOCK = f"x.seq >= b.block * {BLOCK} AND x.seq < b.block * {BLOCK} + {BLOCK} AND "
 _POSITIONS, _NUMBER = "ARRAY({jobs})", "(SELECT count(*) FROM ({jobs}) f)"  # answers about the jobs in a block
+_OLDEST = "SELECT min(x.seq) AS seq FROM {{ns}}.{} x"
 _JOINED = "JOIN {ns}.job j ON j.seq = p.seq"
 # If the rows stop early, no plan may begin with all jobs.
 _ONE_BY_ONE = "CROSS JOIN LATERAL (SELECT y.* FROM {ns}.job y WHERE y.seq = p.seq OFFSET 0) j"
@@ -159,6 +160,7 @@ class Search:
     def _in_blocks(self, limit: int, known: int, answer: str) -> list[Any]:
         """The answers about each block that has such jobs, the newest blocks first, some at a time, until there are as
         many jobs as the limit says, with those that are known."""
+        self._values["first"] = max(int(self._values["first"] or 0), self._oldest())
         about = answer.format(jobs=self._found(limit, within=_IN_BLOCK))
         query = f"SELECT b.block, {about} FROM ({_BLOCKS.replace('<kinds>', self._kinds())}) b"
         number, missing, answers = FIRST, limit - known, []
@@ -171,6 +173,15 @@ class Search:
             missing -= here
             self._values["end"] = min(block for block, _ in rows) * BLOCK
             number = _next_number(number, here, missing)
+
+    def _oldest(self) -> int:
+        """The oldest row of the states: blocks that have only older jobs are not read. The rows of ended jobs reach
+        back as far as the blocks do."""
+        states = self._where.states
+        if not states or any(state.is_final for state in states):
+            return 0
+        oldest = self._number(f"SELECT min(u.seq) FROM ({_all_of([_OLDEST.format(TABLES[one]) for one in states])}) u")
+        return _END if oldest is None else oldest
 
     def _by_index(self, limit: int) -> str:
         if self._where.least_attempts is None:
