@@ -28,6 +28,16 @@ def succeeded(store, number, now=T0):
     return ids(jobs)
 
 
+def test_a_job_that_one_index_has_is_not_looked_for_in_the_others(store, raw):
+    for queue, task, number in (("a", "rare", 5), ("b", "often", 20), ("c", "often", 20)):
+        added(store, number, queue=queue, task=task)
+        ends = [settle(job, Succeeded(b""), a_policy(0), T0, 0.0) for job in claim(store, number, queues=(queue,))]
+        store.exchange(Exchange(holder=WORKER, settled=ends), now=T0)
+    raw.config_resetstat()
+    assert store.count_jobs(JobFilter(task="rare", states=(State.SUCCEEDED,))) == 5
+    assert raw.info("commandstats")["cmdstat_zmscore"]["calls"] == 1
+
+
 @pytest.mark.parametrize("want", [1, 7, 40, 200])
 def test_jobs_of_several_queues_are_claimed_in_one_order(store, want):
     made = []

@@ -128,16 +128,29 @@ local function chosen_source(most)
   return best
 end
 
--- Leave out of the jobs, {number = true …}, those that none of these indexes has.
+-- Leave out of the jobs, {number = true …}, those that none of these indexes has. A job is in one of them at most: the next
+-- index is asked only for those that were not found yet.
 local function keep_those_in(keys, ids, left)
-  local found = {}
+  local found, unknown = {}, {}
+  for n = 1, #ids do
+    if left[n] then
+      unknown[#unknown + 1] = n
+    end
+  end
   for _, key in ipairs(keys) do
-    local values = many_read(key == 'lease' and 'HMGET' or 'ZMSCORE', key, ids)
-    for n in pairs(left) do
-      if values[n] and (key ~= 'lease' or not keys.queue or queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue) then
+    local wanted, missing = {}, {}
+    for _, n in ipairs(unknown) do
+      wanted[#wanted + 1] = ids[n]
+    end
+    local values = #wanted > 0 and many_read(key == 'lease' and 'HMGET' or 'ZMSCORE', key, wanted) or {}
+    for place, n in ipairs(unknown) do
+      if values[place] and (key ~= 'lease' or not keys.queue or queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue) then
         found[n] = true
+      else
+        missing[#missing + 1] = n
       end
     end
+    unknown = missing
   end
   return found
 end
