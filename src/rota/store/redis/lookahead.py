@@ -31,16 +31,21 @@ class LookaheadDecider:
         raw, queues = due
         found = Snapshot(0, snapshots_of(raw), {}, iter(()))
         by_schedule: dict[str, list[Job]] = {}
-        for (job_id, snapshot), queue in zip(found.jobs.items(), queues, strict=True):
+        queue_of = {job_id.decode(): queue.decode() for job_id, queue in zip(raw[0], queues, strict=True)}
+        for (
+            job_id,
+            snapshot,
+        ) in found.jobs.items():  # by id: a job that somebody wrote may be in the index of two queues
+            queue = queue_of[job_id]
             write = GuardedWrite(self._writer, found)
             job = write.find(job_id)
             if job is not None and is_ahead(job):
                 by_schedule.setdefault(job.schedule_id or "", []).append(job)
                 continue
             write.add_command("ZREM", "ahead", job_id)  # from the wrong index
-            write.add_command("ZREM", f"ahead:{queue.decode()}", job_id)
+            write.add_command("ZREM", f"ahead:{queue}", job_id)
             if snapshot is not None and snapshot.end is None and job is not None and job.state.is_final:
-                write.add_command("ZADD", f"due:{queue.decode()}", 0, job_id)  # unreadable: the claim reports it
+                write.add_command("ZADD", f"due:{queue}", 0, job_id)  # unreadable: the claim reports it
             self._writer.commit("exchange", [write], is_work=True)
         entries = [(_read_for(name, jobs), [job.id for job in jobs]) for name, jobs in by_schedule.items()]
         self._schedules.decide("exchange", entries, _decided, now)

@@ -89,7 +89,7 @@ class ChannelListener(EventListener):
         message: dict[str, Any] | None = self._subscription.get_message(timeout=timeout)
         if message is None or message["type"] not in {"message", "subscribe"}:
             return message
-        if message["type"] == "message":
+        if message["type"] == "message" and self._own in self._channels:
             self._direct_claims.receive(message["data"])
         if not (message["type"] == "message" and message["data"]):
             self.wake()

@@ -37,17 +37,22 @@ if redis.call('EXISTS', P .. 'waiting') == 1 and redis.call('EXISTS', P .. 'prio
     if not ends or tonumber(NOW) >= tonumber(ends) then
       return false
     end
+    local direct = P .. 'direct:' .. holder
+    local saved = redis.pcall('SET', direct, cmsgpack.pack({ id, queue }), 'PX', math.ceil(lease_for / 1000))
+    if saved.err then
+      return false
+    end
     local till = string.format('%.0f', tonumber(NOW) + lease_for)
     local message = table.concat({ #holder, #id, NOW, till, holder .. id .. seq .. record }, '|')
     local readers = redis.pcall('PUBLISH', channel, message)
     if type(readers) ~= 'number' or readers == 0 then
+      redis.call('DEL', direct)
       return false  -- its process has died
     end
     local times = string.rep('0', 32 - #NOW) .. NOW .. string.rep('0', 32 - #till) .. till
     redis.call('HSET', P .. 'lease', id, times .. '1|' .. holder)
     redis.call('HINCRBY', P .. 'holding', holder, 1)
     redis.call('ZADD', P .. 'holders', 'LT', till, holder)
-    redis.pcall('SET', P .. 'direct:' .. holder, cmsgpack.pack({ id, queue }), 'PX', math.ceil(lease_for / 1000))
     redis.call('HINCRBY', P .. 'count', queue .. '|running', 1)
     return true
   end

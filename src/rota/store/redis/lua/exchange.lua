@@ -351,6 +351,9 @@ end
 -- has brought it, and `known` is its id.
 local function claimed_directly()
   local packed = redis.pcall('GETDEL', P .. 'direct:' .. ask.holder)
+  if type(packed) == 'table' then
+    ask.channel = nil  -- the server's ACL forbids it: a job whose message is lost would not come back
+  end
   if type(packed) ~= 'string' then
     return false
   end
@@ -366,15 +369,15 @@ local function claimed_directly()
 end
 
 -- Until its next exchange, this idle worker waits for a single job of these queues, for some seconds and no longer than
--- until the next job is due.
+-- until the next job is due. The server's ACL may forbid this user some of it (pcall).
 local function register(queues, next_due)
   local ends, most = later(ask.waits_for), math.ceil(ask.waits_for / 1000)
   local entry = table.concat({ earlier(next_due, ends), string.format('%.0f', ask.lease_for), ask.channel }, '|')
   redis.call('HSET', P .. 'waiting', ask.holder, entry)
-  redis.call('PEXPIRE', P .. 'waiting', most)
+  redis.pcall('PEXPIRE', P .. 'waiting', most)
   for _, queue in ipairs(queues) do
-    redis.pcall('SADD', P .. 'waiting:' .. queue, ask.holder)  -- the server's ACL may forbid it
-    redis.call('PEXPIRE', P .. 'waiting:' .. queue, most)
+    redis.pcall('SADD', P .. 'waiting:' .. queue, ask.holder)
+    redis.pcall('PEXPIRE', P .. 'waiting:' .. queue, most)
   end
 end
 
