@@ -86,9 +86,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] = ("default",)
     lease_for: int = 30 * SECOND
     ahead: int = 0  # scheduled jobs that are due within so many microseconds are wanted, too: they are begun on time
-    is_idle: bool = (
-        False  # the worker has no other jobs than these: the store may claim the next one for it (see exchange)
-    )
+    is_idle: bool = False  # it has no other jobs than `settled`: the store may claim the next one for it (exchange)
 
 
 class Refusal(Struct, frozen=True):

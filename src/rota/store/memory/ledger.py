@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING
 
-from rota.store.shared.ledger import end_of, join, kept_entries
+from rota.model.schedules.occurrence import fold
+from rota.store.shared.ledger import end_of, kept_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +26,11 @@ class Ledger:
 
     def record(self, entry: Occurrence) -> None:
         """Record an entry, joined to the ranges that it touches without a break."""
-        join(self._entries.setdefault(entry.schedule_id, []), entry)
+        entries = self.of(entry.schedule_id)
+        joined, replaced = fold(entry, *entries)
+        kept = [other for other in entries if other not in replaced]
+        insort(kept, joined, key=end_of)
+        self._entries[entry.schedule_id] = kept
 
     def erase(self, schedule_id: str, ends: Sequence[int]) -> None:
         """Drop the entries that end at these times."""

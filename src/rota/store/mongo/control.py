@@ -120,11 +120,11 @@ class ControlDocument:
         dead = [token for token in _tokens(document) if token.at < document["now"] - DEAD_AFTER]
         sessions = [{"id": token.session} for token in dead if token.session]
         db = self._connection.db
-        with suppress(OperationFailure):  # without the right to do it, the server's own time limit ends them
-            if sessions:
+        if sessions:
+            with suppress(OperationFailure):  # without the right to do it, the server's own time limit ends them
                 db.database.command({"killSessions": sessions})
-            if dead:
-                db.meta.update_one(CONTROL, {"$unset": {f"busy.{token.token}": "" for token in dead}})
+        if dead:
+            db.meta.update_one(CONTROL, {"$unset": {f"busy.{token.token}": "" for token in dead}})
 
     # Queues.
 

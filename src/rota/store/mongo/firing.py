@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.5  # seconds; the transactions of other schedulers take a few milliseconds
 
+_UNTOUCHED = (  # by a firing: a newer node may have stored what this one does not know
+    *("spec", "origin", "tenant", "origin_name"),
+    *("generation", "created_at", "updated_at", "is_enabled", "problem"),
+)
+
 
 class Firer:
     """Fires one namespace's schedules."""
@@ -138,7 +143,7 @@ def _advance(firing: Firing, document: Document, outbox: Outbox, *, is_atomic: b
     after = advanced(firing, current, [job.id for job in jobs], outbox.now)
     outbox.due_at = after.due_at
     outbox.before = runs_so_far(document) if any(job.key for job in jobs) else None
-    fields = {name: value for name, value in document_of_schedule(after).items() if value != document.get(name)}
+    fields = {name: value for name, value in document_of_schedule(after).items() if name not in _UNTOUCHED}
     if jobs:
         fields |= {f"last.{name}": getattr(after.last, name) for name in ("enqueued_at", "job_id", "fired_for")}
     mine = {"_id": was.id, "version": was.version, "created_at": was.created_at, "outbox": None}

@@ -56,8 +56,8 @@ def audit_conditions(where: AuditFilter, cursor: str | None) -> Conditions:
     return Conditions(f"{asked.text} AND (at, id) < (?, ?)", [*asked.values, *audit_position(cursor)])
 
 
-def schedule_conditions(where: ScheduleFilter | None, cursor: str | None) -> Conditions:
-    """Which schedules a page shows; it is ordered by id."""
+def schedule_conditions(where: ScheduleFilter | None, cursor: str | None, no_tenant: str | None) -> Conditions:
+    """Which schedules a page shows; it is ordered by id. `no_tenant` stands for none in the table."""
     tenant, origin = (None, None) if where is None else (where.tenant, where.origin)
-    of_tenant = "coalesce(tenant, '') = ?" if tenant == "" else "tenant = ?"
+    of_tenant = "coalesce(tenant, '') = ?" if tenant == "" and no_tenant is None else "tenant = ?"
     return all_of(((of_tenant, tenant), ("origin_name = ?", origin), ("id > ?", cursor or "")))

@@ -107,7 +107,7 @@ class SqlCodec:
 
     def __init__(self, text: Callable[[str | None], str | None] = _unchanged, *, no_tenant: str | None) -> None:
         self.text = text  # a text as the store can keep it
-        self._no_tenant = no_tenant  # stands for none in the index of tenants
+        self.no_tenant = no_tenant  # stands for none in the index of tenants
 
     def schedule_row(self, schedule: Schedule) -> Row:
         """The columns of SCHEDULE_TYPES."""
@@ -121,7 +121,7 @@ class SqlCodec:
             "tenant_pause": packed(schedule.tenant_pause),
             "ahead": packed(schedule.ahead),
             "due_at": schedule.due_at,
-            "tenant": self.text(schedule.spec.tenant) or self._no_tenant,
+            "tenant": self.text(schedule.spec.tenant) or self.no_tenant,
             "origin_name": self.text(schedule.origin.name),
         }
         return tuple(stored[name] for name in SCHEDULE_TYPES)

@@ -82,7 +82,7 @@ class SqlSchedules(Generic[Tx]):
 
     def found_by(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> tuple[str, list[Any]]:
         """The query for the schedules that a filter shows, by id; each index has that order."""
-        clause, values = schedule_conditions(where, cursor)
+        clause, values = schedule_conditions(where, cursor, self._codec.no_tenant)
         if where is not None and where.tenant:
             clause += " AND tenant <> ''"  # the condition of the index
         query = f"SELECT {SCHEDULE_COLUMNS} FROM {{ns}}.schedule WHERE {clause} ORDER BY id LIMIT ?"

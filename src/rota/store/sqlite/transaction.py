@@ -41,10 +41,10 @@ class Tables:
         self._namespace = namespace
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self.connection.execute(self._text(statement), _bound(values)).fetchall()
+        return self.connection.execute(self._text(statement, values), _flat(values)).fetchall()
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self.connection.execute(self._text(statement), _bound(values)).rowcount
+        return self.connection.execute(self._text(statement, values), _flat(values)).rowcount
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         return self.connection.executemany(self._text(statement), rows).rowcount if rows else 0
@@ -53,14 +53,16 @@ class Tables:
         marks = ", ".join("?" * len(types))
         return self.run_many(f"INSERT INTO {{ns}}.{table} ({', '.join(types)}) VALUES ({marks}) {tail}", list(rows))
 
-    def _text(self, statement: str) -> str:
-        """A list of values is one value, as JSON."""
-        whole = statement.replace("= ANY(?)", "IN (SELECT value FROM json_each(?))")
-        return whole.replace("{ns}.", f"{self._namespace}_")
+    def _text(self, statement: str, values: Sequence[Any] = ()) -> str:
+        """A list of values has a mark for each. (JSON would end a text at a NUL, and older builds have none.)"""
+        for value in values:
+            if isinstance(value, list):
+                statement = statement.replace("= ANY(?)", f"IN ({', '.join('?' * len(value))})", 1)
+        return statement.replace("{ns}.", f"{self._namespace}_")
 
 
-def _bound(values: Sequence[Any]) -> list[Any]:
-    return [msgspec.json.encode(value).decode() if isinstance(value, list) else value for value in values]
+def _flat(values: Sequence[Any]) -> list[Any]:
+    return [part for value in values for part in (value if isinstance(value, list) else [value])]
 
 
 class Transaction(Tables):
