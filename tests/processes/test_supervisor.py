@@ -75,9 +75,20 @@ class Site:
 
 
 def up(parent: Child) -> list[int]:
-    """The workers that have said so and are still there."""
+    """The workers that have said so, have sent a heartbeat, and are still there."""
     there = children_of(parent.pid)
-    return [pid for pid in there if any(f"-{pid}-" in line and "started:" in line for line in list(parent.lines))]
+    started = [pid for pid in there if any(f"-{pid}-" in line and "started:" in line for line in list(parent.lines))]
+    return [pid for pid in started if has_sent_a_heartbeat(pid)]
+
+
+def has_sent_a_heartbeat(pid: int) -> bool:
+    """A worker handles SIGUSR2 after its first heartbeat."""
+    try:
+        facts = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    (handled,) = (line.split()[1] for line in facts.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(handled, 16) >> (signal.SIGUSR2 - 1) & 1)
 
 
 def is_gone(pid: int) -> bool:

@@ -53,6 +53,7 @@ class Tether:
 
     def hold(self, node: Node, stopping: Stopping) -> None:
         """Report from now on that this worker is up, and obey the parent."""
+        self._send_heartbeat(node)
         if signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL:
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=True)  # the parent asks before it kills
         for target, args in ((self._send_heartbeats, (node,)), (self._receive, (node, stopping))):
@@ -60,8 +61,11 @@ class Tether:
 
     def _send_heartbeats(self, node: Node) -> None:
         pause = threading.Event()
-        while self._send(well=node.is_healthy, stuck=node.stuck, drain_for=node.settings.drain_for):
+        while self._send_heartbeat(node):
             pause.wait(BEAT)
+
+    def _send_heartbeat(self, node: Node) -> bool:
+        return self._send(well=node.is_healthy, stuck=node.stuck, drain_for=node.settings.drain_for)
 
     def _receive(self, node: Node, stopping: Stopping) -> None:
         with self._connection.makefile("rb") as lines:
