@@ -157,22 +157,82 @@ def test_a_client_that_decodes_answers_works_as_before(server):
         store.close()
 
 
-def test_a_worker_that_drains_returns_the_job(server):
+def idle_worker(server):
+    """An app, and a worker of it that waits for a job; only the test turns its loop."""
     app = App(server.url(), namespace=f"t{uuid4().hex[:24]}")
-
-    @app.task(name="greet")
-    def greet() -> None: ...
-
     inside = internals(app)
     worker = Node(app.open(), inside.registry, inside.events, NodeSettings(scheduler=False)).worker
     while not worker.is_idle.is_set() or worker._listener is None:
         worker.turn()
     worker.turn()  # which registers it
+    return app, worker
+
+
+def test_a_worker_that_drains_returns_the_job(server):
+    app, worker = idle_worker(server)
     worker.drain()
-    job = greet.enqueue()
+    job = app.task(name="greet")(lambda: None).enqueue()
     while not worker.drained.is_set():
         worker.turn()
     assert [line.state for line in app.jobs.history(job.id)] == ["queued", "running", "queued"]
+    worker.close()
+    app.close()
+
+
+def test_a_job_starts_before_the_loop_of_its_worker_turns(server):
+    app, worker = idle_worker(server)
+    started = threading.Event()
+    job = app.task(name="greet")(started.set).enqueue()
+    assert started.wait(PATIENCE)
+    while worker.runs:
+        assert worker._event.wait(PATIENCE)
+        worker.turn()
+    assert [line.state for line in app.jobs.history(job.id)] == ["queued", "running", "succeeded"]
+    worker.close()
+    app.close()
+
+
+def test_a_worker_is_not_drained_while_a_job_is_being_started(server, monkeypatch):
+    app, worker = idle_worker(server)
+    taken, gate = threading.Event(), threading.Event()
+    dispatch = worker.dispatch
+
+    def held(*jobs) -> None:
+        taken.set()
+        assert gate.wait(PATIENCE)
+        dispatch(*jobs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "dispatch", held)
+        job = app.task(name="greet")(lambda: None).enqueue()
+        assert taken.wait(PATIENCE)
+    worker.drain()
+    drain = threading.Thread(target=worker.turn)
+    drain.start()
+    assert not worker.drained.wait(0.2)
+    gate.set()
+    drain.join(PATIENCE)
+    while not worker.drained.is_set():
+        worker.turn()
+    assert [line.state for line in app.jobs.history(job.id)] == ["queued", "running", "queued"]
+    worker.close()
+    app.close()
+
+
+def test_a_job_that_cannot_be_started_stops_no_other(server, monkeypatch, caplog):
+    """The listener goes on, and the lease of the job expires."""
+    app, worker = idle_worker(server)
+    started = threading.Event()
+    greet = app.task(name="greet")(started.set)
+    with monkeypatch.context() as patched:
+        failed = threading.Event()
+        patched.setattr(worker, "dispatch", lambda *_: failed.set() or 1 / 0)
+        greet.enqueue()
+        assert failed.wait(PATIENCE)
+    worker.turn()  # which registers it again
+    greet.enqueue()
+    assert started.wait(PATIENCE)
+    assert "could not be started" in caplog.text
     worker.close()
     app.close()
 

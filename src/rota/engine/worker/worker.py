@@ -141,6 +141,7 @@ class Worker(Service):
         self._second: BackgroundCall[None] | None = None  # the exchanges in parallel, while there are some
         self._is_second_awaited = False
         self._listener: Listener | None = None
+        self._starts_claimed = threading.Lock()  # held from taking a job that the store claimed until its run is held
         self._event = threading.Event()
 
     @property
@@ -265,14 +266,25 @@ class Worker(Service):
 
     def _begin_claimed(self) -> bool:
         """Start a job that the store has claimed for this worker when it was added; whether there was one."""
-        jobs = self._listener.take_claimed(self.holder) if self._listener is not None else []
-        now, at = self.clock.now(), self.clock.monotonic()
-        for job in jobs:
-            claimed_at = at - max(0, now - (job.started_at or now)) / SECOND
-            if at < claimed_at + self.settings.lease_for / SECOND:  # else the rescuer has it
-                self.is_idle.clear()
-                self.dispatch([job], claimed_at)
+        listener = self._listener
+        if listener is None:
+            return False
+        with self._starts_claimed:
+            jobs = listener.take_claimed(self.holder)
+            now, at = self.clock.now(), self.clock.monotonic()
+            for job in jobs:
+                claimed_at = at - max(0, now - (job.started_at or now)) / SECOND
+                if at < claimed_at + self.settings.lease_for / SECOND:  # else the rescuer has it
+                    self.is_idle.clear()
+                    self.dispatch([job], claimed_at)
         return bool(jobs)
+
+    def _begin_at_once(self) -> None:
+        """Start such a job in the listener's thread: the loop need not wake for it."""
+        try:
+            self._begin_claimed()
+        except Exception:
+            log.exception("a job that was claimed for this worker could not be started; it runs again later")
 
     def _submit(self, runs: list[Run]) -> None:
         """Give runs to their executors, those of one executor together."""
@@ -393,14 +405,17 @@ class Worker(Service):
             self.is_idle.set()
         if self._listener is None and self.capacity.free():
             self._listener = self._store.listen("jobs")
+            self._listener.call_when_claimed(self._begin_at_once)
             return 0.0  # exchange once more: jobs that came before it listened sent no notification to it
         if reply.next_due_at is None or not self.capacity.free():
             return self.settings.poll  # a full worker is woken by the run that ends
         return min(self.settings.poll, self._until_exchange(reply.next_due_at, reply.now, done.request.ahead))
 
     def _note_drained(self) -> None:
-        if self.is_draining and not self.runs and (self._second is None or self._second.is_done):
-            self.drained.set()
+        if self.is_draining and (self._second is None or self._second.is_done):
+            with self._starts_claimed:  # the listener's thread may have taken a job
+                if not self.runs:
+                    self.drained.set()
 
     def _until_exchange(self, due_at: int, replied_at: int, early_by: int) -> float:
         """Seconds until the next exchange for a job that was not claimed; an idle worker may claim it early."""

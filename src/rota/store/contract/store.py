@@ -12,6 +12,7 @@ from rota.store.contract.records import AuditVerbs, EntryVerbs
 from rota.store.contract.schedules import ScheduleVerbs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from rota.model.jobs.job import Job
@@ -32,6 +33,9 @@ class Listener(ABC):
     def take_claimed(self, holder: str) -> list[Job]:  # noqa: ARG002 - most stores claim for no idle worker
         """The job that the store has claimed for this idle worker since its last exchange (see `exchange`)."""
         return []
+
+    def call_when_claimed(self, act: Callable[[], None]) -> None:  # noqa: B027 - most stores claim for no idle worker
+        """Call `act` when such a job arrives, in the thread that received it, instead of ending the wait."""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -35,7 +35,7 @@ class DirectClaims(forks.Forked):
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._wakes: dict[str, Callable[[], None]] = {}  # by channel
+        self._when_claimed: dict[str, Callable[[], None]] = {}  # by channel
         self._is_delivering = False  # messages arrive; False after one was lost, until the next arrives
         self._arrived: dict[str, Job] = {}  # by worker, until it takes it
         self._taken: dict[str, deque[str]] = {}  # by worker, the last jobs that it took
@@ -43,15 +43,15 @@ class DirectClaims(forks.Forked):
     @property
     def channel(self) -> str | None:
         """The channel on which jobs are published; None if no listener is open, or if its messages are lost."""
-        return next(iter(list(self._wakes)), None) if self._is_delivering else None
+        return next(iter(list(self._when_claimed)), None) if self._is_delivering else None
 
-    def open(self, channel: str, wake: Callable[[], None]) -> None:
-        """A listener reads this channel; `wake` ends its caller's wait."""
-        self._wakes[channel] = wake
+    def open(self, channel: str, act: Callable[[], None]) -> None:
+        """A listener reads this channel; `act` is called when a job has arrived."""
+        self._when_claimed[channel] = act
         self._is_delivering = True
 
     def close(self, channel: str) -> None:
-        self._wakes.pop(channel, None)
+        self._when_claimed.pop(channel, None)
 
     def receive(self, message: bytes) -> None:
         """Keep a job until its worker takes it. A notification has none. The exchange fails one that cannot be read."""
@@ -65,13 +65,13 @@ class DirectClaims(forks.Forked):
         self.keep(str(job.holder), job)
 
     def keep(self, holder: str, job: Job) -> None:
-        """Keep a job for its worker, and wake it, unless it took the job already."""
+        """Keep a job for its worker and tell the listeners, unless the worker took it already."""
         with self._lock:
             if job.id in self._taken.get(holder, ()):
                 return
             self._arrived[holder] = job
-        for wake in list(self._wakes.values()):  # workers of one process may share a store
-            wake()
+        for act in list(self._when_claimed.values()):  # workers of one process may share a store
+            act()
 
     def take(self, holder: str) -> list[Job]:
         """The job that arrived for a worker since it took the last one."""
