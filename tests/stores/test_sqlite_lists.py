@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from rota.model.jobs.job import State
@@ -10,9 +12,10 @@ from rota.model.jobs.settle import cancel, settle
 from rota.store.contract import Exchange, JobFilter, Retention
 from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.listing import FEW
+from rota.store.sqlite.transaction import LARGEST_IN
 from rota.testing.store_suite.builders import HOUR, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.steps import add, add_job, claim, fail, settle_job, succeed
+from rota.testing.store_suite.steps import add, add_job, add_schedule, claim, fail, settle_job, succeed
 
 MANY = 20_000
 BOOM = Failed("boom", may_retry=False)
@@ -198,3 +201,15 @@ def test_a_job_that_moves_while_a_list_is_read_is_neither_missed_nor_shown_twice
         (shown,) = store.list_jobs(JobFilter(states=(State.QUEUED, State.RUNNING)), limit=1).items
         assert (shown.id, shown.state) == (job.id, State.RUNNING)
         assert store.get_jobs([job.id])[0].state is State.QUEUED
+
+
+def test_more_schedules_are_read_than_a_statement_may_have_values(tmp_path):
+    """Builds of SQLite differ in that number."""
+    with opened(lambda: SqliteStore(tmp_path / "rota.db")) as store:
+        names = [f"s{number:04}" for number in range(0, 3 * LARGEST_IN, LARGEST_IN - 1)]
+        for name in names:
+            add_schedule(store, name)
+        with store._database.read() as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, LARGEST_IN)
+        asked = [f"s{number:04}" for number in range(3 * LARGEST_IN)]
+        assert [schedule.id for schedule in store.get_schedules(asked)] == names

@@ -41,10 +41,13 @@ class Tables:
         self._namespace = namespace
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        return self.connection.execute(self._text(statement, values), _flat(values)).fetchall()
+        rows: list[Row] = []
+        for some in _bounded(values):
+            rows += self._execute(statement, some)
+        return rows
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        return self.connection.execute(self._text(statement, values), _flat(values)).rowcount
+        return sum(self._execute(statement, some).rowcount for some in _bounded(values))
 
     def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         return self.connection.executemany(self._text(statement), rows).rowcount if rows else 0
@@ -53,12 +56,25 @@ class Tables:
         marks = ", ".join("?" * len(types))
         return self.run_many(f"INSERT INTO {{ns}}.{table} ({', '.join(types)}) VALUES ({marks}) {tail}", list(rows))
 
+    def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        return self.connection.execute(self._text(statement, values), _flat(values))
+
     def _text(self, statement: str, values: Sequence[Any] = ()) -> str:
         """A list of values has a mark for each. (JSON would end a text at a NUL, and older builds have none.)"""
         for value in values:
             if isinstance(value, list):
                 statement = statement.replace("= ANY(?)", f"IN ({', '.join('?' * len(value))})", 1)
         return statement.replace("{ns}.", f"{self._namespace}_")
+
+
+def _bounded(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """The values of a statement. If one is a list, it is divided: a statement may have so many values and no more."""
+    at = next((n for n, value in enumerate(values) if isinstance(value, list) and len(value) > LARGEST_IN), None)
+    if at is None:
+        yield values
+        return
+    for start in range(0, len(values[at]), LARGEST_IN):
+        yield [*values[:at], values[at][start : start + LARGEST_IN], *values[at + 1 :]]
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
