@@ -129,11 +129,7 @@ class Worker(Service):
         prefetch = PrefetchLimit(settings.concurrency, clock.monotonic)
         self.capacity = Capacity(self.runs, prefetch, self._quarantine)
         request = Exchange(
-            holder=holder,
-            queues=settings.queues,
-            lease_for=settings.lease_for,
-            ahead=settings.early_by,
-            is_idle=True,
+            holder=holder, queues=settings.queues, lease_for=settings.lease_for, ahead=settings.early_by, is_idle=True
         )
         self.client = ExchangeClient(store, clock, self.runs, self.capacity, random, request)
         self._early = EarlyRuns()

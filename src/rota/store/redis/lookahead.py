@@ -31,11 +31,9 @@ class LookaheadDecider:
         raw, queues = due
         found = Snapshot(0, snapshots_of(raw), {}, iter(()))
         by_schedule: dict[str, list[Job]] = {}
+        # By id: a job that was written by hand may be in the indexes of two queues.
         queue_of = {job_id.decode(): queue.decode() for job_id, queue in zip(raw[0], queues, strict=True)}
-        for (
-            job_id,
-            snapshot,
-        ) in found.jobs.items():  # by id: a job that somebody wrote may be in the index of two queues
+        for job_id, snapshot in found.jobs.items():
             queue = queue_of[job_id]
             write = GuardedWrite(self._writer, found)
             job = write.find(job_id)

@@ -13,8 +13,6 @@ import msgspec
 
 from rota.model.jobs.job import Job, State
 from rota.model.jobs.settle import Change
-from rota.model.schedules.schedule import Schedule
-from rota.store.contract import LogLine
 from rota.store.shared.sql_codec import SqlCodec, packed
 
 if TYPE_CHECKING:

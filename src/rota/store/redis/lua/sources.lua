@@ -143,8 +143,12 @@ local function keep_those_in(keys, ids, left)
       wanted[#wanted + 1] = ids[n]
     end
     local values = #wanted > 0 and many_read(key == 'lease' and 'HMGET' or 'ZMSCORE', key, wanted) or {}
-    for place, n in ipairs(unknown) do
-      if values[place] and (key ~= 'lease' or not keys.queue or queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue) then
+    for at, n in ipairs(unknown) do
+      local is_in = values[at]
+      if is_in and key == 'lease' and keys.queue then  -- running jobs of all queues
+        is_in = queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue
+      end
+      if is_in then
         found[n] = true
       else
         missing[#missing + 1] = n
