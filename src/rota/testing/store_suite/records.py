@@ -72,6 +72,14 @@ class TestEntries:
         assert entry(store) is None
         assert put(store) == []
 
+    def test_edits_of_one_entry_in_one_call_hold_one_after_another(self, store: Store) -> None:
+        edits = [
+            EntryEdit(kind="tenant", name="acme", expect_version=version, data=data)
+            for version, data in ((1, "0"), (0, "1"), (1, "2"), (1, "3"), (2, None), (0, "4"))
+        ]
+        assert store.edit_entries(edits) == ["acme", "acme"]
+        assert entry(store) == Entry(kind="tenant", name="acme", version=1, data="4")
+
     def test_one_of_several_edits_is_refused_and_the_others_are_taken(self, store: Store) -> None:
         put(store, "b")
         edits = [EntryEdit(kind="tenant", name=name, expect_version=0, data="1") for name in "abc"]

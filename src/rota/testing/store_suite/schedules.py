@@ -129,6 +129,24 @@ class TestEditingSchedules:
         assert store.edit_schedules(edits, now=T0) == []
         assert len(store.get_schedules([edit.id for edit in edits])) == 300
 
+    def test_edits_of_one_schedule_in_one_call_hold_one_after_another(self, store: Store) -> None:
+        """Each finds what the one before it left: also none, or one that was made in this call."""
+        first, again = new_schedule("tick", run_on_start=True), new_schedule("tick", queue="mail", run_on_start=True)
+        paused = pause(first.after, T0, reason="", by="", until=None)
+        edits = [paused, first, new_schedule("other"), paused, paused, remove(paused.after, T0), again, first]
+        assert store.edit_schedules(edits, now=T0) == ["tick", "tick", "tick"]
+        assert {schedule.id for schedule in store.list_schedules().items} == {"tick", "other"}
+        after = read_schedule(store)
+        assert (after.version, after.spec.queue, after.pause) == (1, "mail", None)
+        assert {job.id for job in all_jobs(store)} == {job.id for edit in (first, again) for job in edit.jobs}
+        assert store.edit_schedules([pause(after, T0, reason="", by="", until=None)], now=T0) == []
+
+    def test_a_schedule_that_is_changed_and_removed_in_one_call_is_gone(self, store: Store) -> None:
+        schedule = add_schedule(store)
+        paused = pause(schedule, T0, reason="", by="", until=None)
+        assert store.edit_schedules([paused, remove(paused.after, T0), paused], now=T0) == ["tick"]
+        assert store.get_schedules(["tick"]) == []
+
 
 class TestVersionGuard:
     def test_a_schedule_that_exists_is_not_made_again(self, store: Store) -> None:
