@@ -127,9 +127,8 @@ class Changer:
         ended = [change for change in changes if change.state.is_final]
         if not ended:
             return []
-        found = self._steps.connection.db.jobs.find(
-            _waiting_for([change.id for change in ended]), {"waits_for": 1}, hint="held"
-        )
+        waiting = _waiting_for([change.id for change in ended])
+        found = self._steps.connection.db.jobs.find(waiting, {"waits_for": 1}, hint="held")
         awaited = {document["waits_for"] for document in found}
         first = [change for change in ended if change.is_removal or change.id in awaited]
         names = {name for change in first for name in _names(change)}

@@ -56,10 +56,8 @@ class Connection:
                 raise
             name = self._given_database
             database = client.get_default_database(DATABASE) if name is None else client.get_database(name)
-            durable, quick, sent = (
-                collections_of(database, self._namespace, concern) for concern in (DURABLE, QUICK, SENT)
-            )
-            self._databases = durable, quick, sent
+            of = database, self._namespace
+            self._databases = collections_of(*of, DURABLE), collections_of(*of, QUICK), collections_of(*of, SENT)
 
     def after_fork(self) -> None:
         """In a child process: the client is the parent's. A client that the caller gave cannot be opened again."""

@@ -16,7 +16,6 @@ import random
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from pymongo import UpdateMany
 
 from rota.failpoints import reach
@@ -25,7 +24,7 @@ from rota.model.jobs.settle import claim, open_queues, promote
 from rota.store.contract import MOST_PROMOTED, Exchanged
 from rota.store.mongo import notify
 from rota.store.mongo.changing import held_by
-from rota.store.mongo.codec import given, readable_job, seq_of
+from rota.store.mongo.codec import given, jobs_of, seq_of
 from rota.store.mongo.control import NOW, paused_in
 from rota.store.mongo.lookahead import LookaheadDecider, is_undecided
 from rota.store.mongo.schema import CONTROL
@@ -71,7 +70,7 @@ class QueueSnapshot(NamedTuple):
         due = self.claimable
         if not due or len(due) == MOST_DUE or len(due) + len(self.ready) > want:
             return None
-        if any(map(is_undecided, due)) or not all(map(_is_readable, [*self.ready, *due])):
+        if any(map(is_undecided, due)) or not all(job.state.is_waiting for job in jobs_of([*self.ready, *due])):
             return None
         ready = sorted([*self.ready, *due], key=lambda job: (-job["priority"], seq_of(job["seq"])))
         return self._replace(ready=ready, soon=self.soon[len(due) :], due=frozenset(job["_id"] for job in due))
@@ -254,11 +253,3 @@ def _updates(seen: QueueSnapshot, claimed: Sequence[Job], token: str) -> list[Up
         fields = lease | given(started_at=started_at, queued_at=queued_at)
         updates.append(UpdateMany(guard, {"$set": fields, **rest}, hint="_id_"))
     return updates
-
-
-def _is_readable(document: Document) -> bool:
-    try:
-        readable_job(document)
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -72,12 +72,8 @@ def _extend(db: Database, holder: str, leases: Sequence[tuple[str, int]], until:
     update = {"$set": {"lease_until": until}}
     if db.jobs.bulk_write([UpdateMany(query, update, hint="_id_") for query in held]).matched_count == len(leases):
         return []
-    kept = {
-        (document["_id"], document["lease_no"])
-        for query in held
-        for document in db.jobs.find(query, {"lease_no": 1}, hint="_id_")
-    }
-    return [job_id for job_id, lease_no in leases if (job_id, lease_no) not in kept]
+    found = db.jobs.by_id([job_id for job_id, _ in leases], {"lease_no": 1}, state="running", holder=holder)
+    return [job_id for job_id, lease_no in leases if found.get(job_id, {}).get("lease_no") != lease_no]
 
 
 def _held(holder: str, ids: list[str], lease_no: int) -> Document:

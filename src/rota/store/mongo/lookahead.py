@@ -162,9 +162,8 @@ def _written(step: Step, writes: Sequence[tuple[Job, Became, Any]], token: str) 
     """Write what is decided about each job; the jobs that no other process has decided about first."""
     if not writes:
         return []
-    written = step.jobs.write_guarded(
-        {job.id: UpdateOne(_as_decided_on(job), update) for job, _, update in writes}, token
-    )
+    updates = {job.id: UpdateOne(_as_decided_on(job), update) for job, _, update in writes}
+    written = step.jobs.write_guarded(updates, token)
     return [(job, became) for job, became, _ in writes if job.id in written]
 
 

@@ -230,15 +230,8 @@ def _not_made(step: Step, jobs: list[Job]) -> list[Job]:
 def _waiting_jobs(step: Step, schedule_id: str, last_seq: int) -> list[Job]:
     """The jobs that a schedule's trigger made, up to a position, and nobody has started."""
     states = [state.value for state in (State.SCHEDULED, State.QUEUED, State.HELD)]
-    documents = step.jobs.find(
-        {
-            "schedule_id": schedule_id,
-            "seq": {"$lte": position_of(last_seq)},
-            "fire_at": {"$exists": True},
-            "state": {"$in": states},
-        },
-        hint="made",
-    )
+    made = {"schedule_id": schedule_id, "seq": {"$lte": position_of(last_seq)}, "fire_at": {"$exists": True}}
+    documents = step.jobs.find({**made, "state": {"$in": states}}, hint="made")
     return [job for job in jobs_of(documents) if job.state.is_waiting]  # an unreadable one fails when it is claimed
 
 

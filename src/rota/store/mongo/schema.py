@@ -51,9 +51,8 @@ _UP, _DOWN = ASCENDING, DESCENDING
 _EXISTS = {"$exists": True}
 # The server checks each index of jobs whenever a job changes, so there are as few as possible.
 INDEXES = (
-    Index(
-        "job", "kind", {"queue": _UP, "task": _UP, "seq": _UP}, {"queue": _EXISTS}
-    ),  # a new job is the last of its kind
+    # A new job is the last of its kind.
+    Index("job", "kind", {"queue": _UP, "task": _UP, "seq": _UP}, {"queue": _EXISTS}),
     Index("job", "ready", {"queue": _UP, "priority": _DOWN, "seq": _UP}, {"state": "queued"}),
     Index("job", "due", {"queue": _UP, "run_at": _UP}, {"state": "scheduled"}),
     # Lists by state. Servers of every version accept a range as the condition of an index; these are ranges of names.
