@@ -43,7 +43,9 @@ def empty_mongo(database: Database, namespace: str) -> None:
         if name.endswith("_meta"):
             # Marks of time stay: an open handle remembers which it has made, and one without jobs does no harm.
             database[name].delete_many({"_id": {"$not": {"$regex": "^(control|slice)"}}})
-            database[name].update_one({"_id": "control"}, {"$set": {"paused": []}, "$unset": {"seal": "", "busy": ""}})
+            database[name].update_one(
+                {"_id": "control"}, {"$set": {"paused": []}, "$unset": {"seal": "", "busy": "", "added": ""}}
+            )
         else:
             database[name].delete_many({})
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pymongo.errors import BulkWriteError
 
 from rota.errors import StoreError
-from rota.model.jobs.job import FINAL, State, holds_key
+from rota.model.jobs.job import FINAL, State, can_use_fast_path, holds_key
 from rota.store.contract import Added
 from rota.store.mongo import notify
 from rota.store.mongo.changing import release_held
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rota.model.jobs.job import Job, NewJob
+    from rota.store.mongo.control import Turn
     from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step, Steps
 
@@ -39,8 +40,8 @@ class Adder:
 
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         made: set[str] = set()
-        with self._steps.work(now) as turn:
-            add = partial(_add, jobs=jobs, now=turn.now, made=made)
+        with self._steps.work(now, self._queue_to_count(jobs)) as turn:
+            add = partial(_add, jobs=jobs, turn=turn, made=made)
             run = partial(self._steps.run, "add", is_atomic=len(jobs) > 1)
             try:
                 added = run(partial(add, is_careful=False))
@@ -55,13 +56,23 @@ class Adder:
             notify.send(self._steps.connection, "jobs")
         return added
 
+    def _queue_to_count(self, jobs: Sequence[NewJob]) -> str | None:
+        """The queue of a single job that will most probably be written, and ready. On a standalone server its count
+        comes later, in the durable write that the job needs there."""
+        is_sure = self._steps.connection.has_transactions and len(jobs) == 1 and can_use_fast_path(jobs[0])
+        return jobs[0].queue if is_sure else None
 
-def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_careful: bool) -> list[Added]:
+
+def _add(step: Step, *, jobs: Sequence[NewJob], turn: Turn, made: set[str], is_careful: bool) -> list[Added]:
     """Insert jobs. If one exists already, by id, slot or key, the answer names the existing one.
 
     Most jobs are new and have neither slot nor key: nothing is read first then, unless `is_careful`. `made` holds the
-    jobs that earlier attempts of this call have inserted.
+    jobs that earlier attempts of this call have inserted. If the turn has counted the job, the first attempt takes that
+    back: the job counts when it is inserted.
     """
+    if turn.counted is not None and not is_careful:
+        step.counts.remove(turn.counted, State.QUEUED)
+    now = turn.now
     must_look = is_careful or any(new.key or new.slot or new.waits_for for new in jobs)
     existing, fresh = accept_new(jobs, _existing(step, jobs, now) if must_look else Existing(set(), set(), {}, {}), now)
     answers = [
@@ -72,7 +83,7 @@ def _add(step: Step, *, jobs: Sequence[NewJob], now: int, made: set[str], is_car
     made.update({job.id for job in fresh}.difference(error["op"]["_id"] for error in collided))
     if not all(is_of(error, "_id", "key", "slot", "seq") for error in collided):
         raise StoreError(f"an occurrence has its job already: {collided[0].get('errmsg')}")
-    return _add(step, jobs=jobs, now=now, made=made, is_careful=True) if collided else answers
+    return _add(step, jobs=jobs, turn=turn, made=made, is_careful=True) if collided else answers
 
 
 def insert(step: Step, jobs: Sequence[Job]) -> list[Document]:

@@ -1,4 +1,4 @@
-"""The control document: paused queues, the seal, and the verbs in progress; read with the server's clock.
+"""The control document: paused queues, the seal, the verbs in progress, some counts; read with the server's clock.
 
 A verb that adds or claims work first writes its token into this document, if the store is not sealed, and removes it at
 its end. A process that seals the store waits until all tokens are gone that were there before: the verbs that were
@@ -25,6 +25,7 @@ from rota.store.contract import Seal
 from rota.store.mongo import notify, schema
 from rota.store.mongo.codec import seq_of
 from rota.store.mongo.connection import DEADLINE
+from rota.store.mongo.counters import added_to
 from rota.store.mongo.schema import CONTROL
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     now: int
     paused: frozenset[str] = frozenset()
+    counted: str | None = None  # the queue of a new job that it has counted already
 
 
 class _Token(NamedTuple):
@@ -71,13 +73,14 @@ class ControlDocument:
         return self.turn(None).now if now is None else now
 
     @contextmanager
-    def work(self, now: int | None) -> Iterator[Turn]:
-        """The turn of a verb that adds or claims work. It is refused if the store is sealed."""
+    def work(self, now: int | None, queue: str | None = None) -> Iterator[Turn]:
+        """The turn of a verb that adds or claims work. It is refused if the store is sealed. With a queue, it counts a
+        new job of that queue, if there is room for the number."""
         token = secrets.token_hex(8)
         with self._connection.session() as session:
-            document = self._begin(token, session.session_id["id"])
+            document = self._begin(token, session.session_id["id"], added_to(queue) if queue else {})
             try:
-                yield _turn_of(document, now)
+                yield _turn_of(document, now, queue)
             finally:
                 with suppress(PyMongoError):  # a process that seals the store waits a little longer
                     self._connection.sent.meta.update_one(CONTROL, {"$unset": {f"busy.{token}": ""}})
@@ -135,17 +138,17 @@ class ControlDocument:
 
     # Reading and writing it.
 
-    def _begin(self, token: str, session_id: Any) -> Document:
-        """Write a token if the store is not sealed; the control document as it is then."""
+    def _begin(self, token: str, session_id: Any, added: Document) -> Document:
+        """Write a token and a count if the store is not sealed; the control document as it is then."""
         entry = {"at": NOW, "session": {"$literal": session_id}}
         found = self._connection.quick.meta.find_one_and_update(
             {**CONTROL, "seal": None},
-            [{"$set": {"now": NOW, f"busy.{token}": entry}}],
-            projection={"busy": 0},
+            [{"$set": {"now": NOW, f"busy.{token}": entry, **added}}],
+            projection=["now", "paused", *added],
         )
         if found is None:
             self.refuse_if_sealed(self._read())
-            return self._begin(token, session_id)  # it was unsealed, or created again, between the two
+            return self._begin(token, session_id, added)  # it was unsealed, or created again, between the two
         return found
 
     def _read(self) -> Document:
@@ -170,8 +173,9 @@ def paused_in(document: Document) -> frozenset[str]:
     return frozenset(document.get("paused", ()))
 
 
-def _turn_of(document: Document, now: int | None) -> Turn:
-    return Turn(now=int(document["now"]) if now is None else now, paused=paused_in(document))
+def _turn_of(document: Document, now: int | None, queue: str | None = None) -> Turn:
+    at = int(document["now"]) if now is None else now
+    return Turn(now=at, paused=paused_in(document), counted=queue if document.get("added") else None)
 
 
 def _tokens(document: Document) -> list[_Token]:

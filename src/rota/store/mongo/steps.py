@@ -15,7 +15,7 @@ counted. A transaction would cost much for many jobs: servers look up each index
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pymongo import ReadPreference
@@ -63,9 +63,10 @@ class Steps:
         self._slices = TimeSlices()
 
     @contextmanager
-    def work(self, now: int | None) -> Iterator[Turn]:
-        """A verb that adds or claims work, or changes waiting jobs: it is refused if the store is sealed."""
-        with self.connection.call(), self.control.work(now) as turn:
+    def work(self, now: int | None, queue: str | None = None) -> Iterator[Turn]:
+        """A verb that adds or claims work, or changes waiting jobs: it is refused if the store is sealed. With a queue,
+        its turn may have counted a new job of that queue already."""
+        with self.connection.call(), self.control.work(now, queue) as turn:
             yield turn
 
     def run(
@@ -77,7 +78,12 @@ class Steps:
         else:
             db = self.connection.db if self.connection.has_transactions else self.connection.quick
             step = Step(db, self._slices)
-            result = work(step)
+            try:
+                result = work(step)
+            except Exception:
+                with suppress(PyMongoError):
+                    self._counters.write(self.connection.quick, step.counts)  # as far as it came
+                raise
             reach(f"{verb}.before_commit")
         self.count(step.counts)
         reach(f"{verb}.after_commit")
