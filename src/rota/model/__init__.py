@@ -1,1 +1,1 @@
-"""The model: pure values and the decisions about them. It knows no store, no clock and no thread."""
+"""Defines pure values and the decisions about them. The model knows no store, no clock and no thread."""

@@ -1,4 +1,4 @@
-"""Audit records: who made each change, when, and the values before and after."""
+"""Builds audit records: who made each change, when, and the values before and after."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int
     by: str
     verb: str  # created, changed, paused, …
-    subject: str  # what kind of thing, and which: schedule:daily
-    before: str = ""  # what differs, as a JSON object
+    subject: str  # the kind of thing, and its name: schedule:daily
+    before: str = ""  # the fields that differ, as a JSON object
     after: str = ""
 
 
 class Author(Struct, frozen=True, kw_only=True):
-    """Who does something, and what it is: all that an audit record needs beside the change."""
+    """The author of a change and its verb: everything that an audit record needs beside the change."""
 
     record_id: str
     by: str
@@ -44,7 +44,7 @@ def subject_of(kind: str, name: str) -> str:
 
 
 def audit_record_of(author: Author, subject: str, before: Facts, after: Facts, at: int) -> AuditRecord:
-    """What differs between two forms of a thing."""
+    """The audit record of the difference between two forms of a thing."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return AuditRecord(
         id=author.record_id,
@@ -58,7 +58,7 @@ def audit_record_of(author: Author, subject: str, before: Facts, after: Facts, a
 
 
 def without_runs(record: AuditRecord, missed: Container[str]) -> AuditRecord | None:
-    """The record without the runs that were refused; None if it says nothing else: then nothing was done."""
+    """The record without the runs that were refused; None if nothing else changed."""
     after: dict[str, Any] = msgspec.json.decode(record.after) if record.after else {}
     made = [job_id for job_id in after.get("runs", []) if job_id not in missed]
     if made == after.get("runs", []):
@@ -68,7 +68,7 @@ def without_runs(record: AuditRecord, missed: Container[str]) -> AuditRecord | N
 
 
 def facts_of(schedule: Schedule | None) -> dict[str, Any]:
-    """What an audit record keeps of a schedule: what its author and its operators said, not what it has done."""
+    """The facts of a schedule that an audit record keeps: its author's and its operators' settings, not its runs."""
     if schedule is None:
         return {}
     said = msgspec.to_builtins(schedule.spec)
@@ -77,7 +77,7 @@ def facts_of(schedule: Schedule | None) -> dict[str, Any]:
 
 
 def _packed(facts: dict[str, Any]) -> str:
-    """As JSON; an audit record outlives its thing, so that no secret may be in it."""
+    """The facts as JSON. An audit record outlives its subject, so it must not contain a secret."""
     if isinstance(facts.get("payload"), str):
         facts = {**facts, "payload": DEFAULT.payload(facts["payload"])}
     return msgspec.json.encode(facts).decode() if facts else ""

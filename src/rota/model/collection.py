@@ -1,5 +1,5 @@
-"""Collections kept in sync: what a source and a collection may be called, and what follows from their names: the id of
-their schedule, and of each of their tasks. Both ways are exact, so that either is found from the other by an index."""
+"""Checks the names of sources and collections, and derives the ids of their schedules and tasks. Both directions are
+exact, so that an index finds either from the other."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rota.errors import BadName, BadOption
 if TYPE_CHECKING:
     from rota.model.jobs.job import Job
 
-LOWEST, HIGHEST = 1, 50  # what a collection's priority may be
-MANUAL = 50  # what is started by hand stands so much higher: above everything that a schedule made
-KEEP = 100  # tasks of a collection that are kept once they have ended, if nobody says otherwise
+LOWEST, HIGHEST = 1, 50  # of a collection's priority
+MANUAL = 50  # added to the priority of a sync started by hand: it runs before all that schedules made
+KEEP = 100  # tasks of a collection that are kept once they have ended, by default
 MOST_KEPT = 100_000
 HEAD = "sync__"
 
@@ -73,7 +73,7 @@ def check_level(priority: object) -> int:
 
 
 def head_of(source: str) -> str:
-    """What the ids of all schedules of a source begin with."""
+    """The prefix of the ids of all schedules of a source."""
     return f"{HEAD}{_packed(source)}__"
 
 

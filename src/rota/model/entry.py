@@ -1,6 +1,7 @@
-"""Entries: small named records of the system itself (a tenant, a token), each with a version that guards its changes.
+"""Defines entries: small named records of the system itself (a tenant, a token), each with a version that guards its
+changes.
 
-What an entry says is its owner's business, as JSON text: a store keeps it, finds it by name, and lists it by kind.
+The data of an entry is JSON text that its owner reads. A store keeps it, finds it by name, and lists it by kind.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ class EntryEdit(Struct, frozen=True, kw_only=True):
     kind: str
     name: str
     expect_version: int  # 0: there must be none yet
-    data: str | None  # None: it goes
+    data: str | None  # None: the entry is removed
     audit: AuditRecord | None = None  # kept in the same step
 
     @property
     def after(self) -> Entry | None:
-        """What it becomes; None: nothing."""
+        """The entry after the edit; None if it is removed."""
         if self.data is None:
             return None
         return Entry(kind=self.kind, name=self.name, version=self.expect_version + 1, data=self.data)

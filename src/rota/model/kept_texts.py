@@ -1,4 +1,4 @@
-"""Texts that a store keeps: each template is written once, to make the text and to read its code and values again."""
+"""Writes and reads the texts that a store keeps: one template makes a text, and finds its code and values again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEEPEST = 4
 
 
 class KeptTexts:
-    """A table of templates. What people wrote themselves is none of them, and stays as it is."""
+    """A table of templates. A text that a person wrote is none of them, and stays as it is."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class KeptTexts:
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        """The most literal first: what is fixed tells more than what may be anything."""
+        """The most literal first: fixed words identify a text better than values."""
         ordered = sorted(self._templates.items(), key=lambda one: -len(_literal(one[1])))
         return [(code, re.compile(self._pattern(template), re.DOTALL)) for code, template in ordered]
 

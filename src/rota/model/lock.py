@@ -1,6 +1,6 @@
-"""Locks: who owns a name, until when, and with which fencing number.
+"""Decides who owns a lock, until when, and with which fencing number.
 
-A store keeps one state per name, and writes what `decide_lock` says only if the state still is what was decided on.
+A store keeps one state per name, and writes the result of `decide_lock` only if the state has not changed since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LockState(Struct, frozen=True, kw_only=True):
     token: str = ""  # of the last owner; empty: it was released
     until: int = 0
     number: int = 0
-    ttl: int | None = None  # for how long its owner asked; None: not known
+    ttl: int | None = None  # for how long its owner requested it; None: not known
 
 
 class LockDecision(NamedTuple):
@@ -32,7 +32,7 @@ class LockDecision(NamedTuple):
 
 
 def decide_lock(lock: LockState, act: LockAct, token: str, ttl: int, now: int) -> LockDecision:
-    """What becomes of a lock. A free or expired one can be acquired; only its owner extends or releases it."""
+    """The result of an act on a lock. A free or expired lock can be acquired; only its owner extends or releases it."""
     owner = lock.token if lock.until > now else ""
     if act == "acquire" and owner in {"", token}:
         number = lock.number + (owner != token)
@@ -45,8 +45,9 @@ def decide_lock(lock: LockState, act: LockAct, token: str, ttl: int, now: int) -
 
 
 def _bounded(lock: LockState, now: int) -> LockState | None:
-    """A lock that another wants now. One that ends later than its owner's term allows was taken by a clock that stood
-    ahead: its owner may live, so it has one whole term from now."""
+    """The lock with an earlier end, if another owner asks for it; None: nothing changes. A lock that ends later than
+    its owner's term allows was acquired by a clock that stood ahead. Its owner may live, so the lock ends one whole
+    term from now."""
     if lock.ttl is None or lock.until <= now + lock.ttl + TOLERANCE:
         return None
     return msgspec.structs.replace(lock, until=now + lock.ttl)

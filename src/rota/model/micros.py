@@ -1,4 +1,4 @@
-"""Instants inside Rota: whole microseconds since the epoch. Datetimes appear at the border only."""
+"""Converts instants: whole microseconds since the epoch inside Rota, datetimes at the border only."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def optional_instant(field: str, given: datetime | None) -> int | None:
 def datetime_of(micros: int) -> datetime:
     """Microseconds since the epoch as an aware datetime in UTC.
 
-    It never fails, because one record must not break a list: what lies outside the calendar becomes the calendar's
-    first or last days, and `outside_calendar` says so of the record.
+    It never fails, because one record must not break a list: an instant outside the calendar becomes the calendar's
+    first or last days, and `outside_calendar` reports the record.
     """
     return _EPOCH + timedelta(microseconds=max(EARLIEST * SECOND, min(micros, LATEST * SECOND)))
 
@@ -71,7 +71,7 @@ def span_of(duration: str | timedelta) -> int:
 
 
 def fine_span_of(duration: str | timedelta, *, least: int = 0) -> int:
-    """A duration as microseconds, for what may be shorter than a second: whole milliseconds, at least so many."""
+    """A duration that may be shorter than a second, as microseconds: whole milliseconds, at least so many."""
     return milliseconds_of(duration, least=least) * MILLISECOND
 
 

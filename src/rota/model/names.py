@@ -1,4 +1,4 @@
-"""Names, keys and priorities: what they may look like."""
+"""Checks names, keys and priorities."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def check_schedule_id(name: object) -> str:
 
 
 def check_namespace(namespace: object) -> str:
-    """What stands at the head of tables, keys and collections: one rule, so that a system can move to any store."""
+    """The namespace: the prefix of tables, keys and collections. One rule for all stores, so that a system can move
+    to any."""
     is_good = isinstance(namespace, str) and _NAMESPACE.fullmatch(namespace)
     if not is_good or str(namespace).lower().startswith(_STORES_OWN):
         raise BadStoreUrl(f"namespace {namespace!r}: use {NAMESPACE_WANTED}")

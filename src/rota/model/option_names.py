@@ -1,4 +1,4 @@
-"""Names of options in the words of other job systems: what each is called in Rota, or what to do instead."""
+"""Maps names of options in other job systems to their names in Rota, or to advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reasons that the ledger and the histories of jobs keep: each is written once, to be made and to be read again.
+"""Defines the reasons in the ledger and in the histories of jobs. One template makes a reason and reads it again.
 
 The store keeps a reason as text. `read_reason` finds its code and values again, so that pages can translate it.
 """

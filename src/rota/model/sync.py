@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a task stands, in the words of its HTTP contract."""
+    """The status of a task, in the words of its HTTP contract."""
 
     SCHEDULED = "SCHEDULED"  # waits, for its turn or for its next attempt
     RUNNING = "RUNNING"
@@ -42,7 +42,7 @@ def level_of(job: Job) -> int:
 
 
 def start_sync(schedule: Schedule, fresh: str, by: str) -> NewJob:
-    """A task started by hand. It takes the slot of those that the schedule makes, so that there is one or the other."""
+    """A task started by hand. It takes the slot of the schedule's tasks, so that only one of them is live."""
     spec = schedule.spec
     return NewJob(
         id=spec.sync.task_id(fresh) if spec.sync else fresh,

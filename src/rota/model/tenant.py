@@ -1,4 +1,4 @@
-"""Tenants: a named customer or project with a timezone and defaults, and what its schedules take over from it."""
+"""Defines tenants: named customers or projects with a timezone and defaults that their schedules take over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNSETTLED_SCHEDULES = "unsettled schedules"  # … and of one that names schedul
 
 
 class Tenant(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is said of a tenant. What is None, its schedules say themselves."""
+    """The settings of a tenant. Its schedules decide those that are None."""
 
     tz: str
     queue: str | None = None
@@ -74,7 +74,7 @@ def check_tenant(tenant: Tenant) -> Tenant:
 
 
 def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
-    """The spec with what its tenant says, if its author left that open."""
+    """The spec with the tenant's settings for the fields that its author left open."""
     if not spec.follows:
         return spec
     said = {name: _said(tenant, name) for name in spec.follows}
@@ -85,14 +85,14 @@ def followed(spec: ScheduleSpec, tenant: Tenant | None) -> ScheduleSpec:
 
 
 def derive(schedule: Schedule, tenant: Tenant | None, now: int) -> Edit | None:
-    """The next edit that brings a schedule to what its tenant says; None if it is there."""
+    """The next edit that applies the tenant's settings to a schedule; None if they are applied."""
     if problem_of(schedule) is not None:
         return None  # an edit that repairs it sets these fields again
     keeps_next = tenant is not None and tenant.on_zone_change == "keep_next"
     spec = followed(schedule.spec, tenant)
     pause = tenant.paused_at(now) if tenant is not None else None
     if pause is None and is_over(schedule.tenant_pause, now) and schedule.is_enabled:
-        pause = schedule.tenant_pause  # its scheduler sees to it, with all that fell into it
+        pause = schedule.tenant_pause  # its scheduler applies it, with all times within it
     return follow_spec(schedule, spec, now, keeps_next=keeps_next) or follow_pause(schedule, pause, now)
 
 
@@ -120,7 +120,7 @@ def _said(tenant: Tenant | None, name: str) -> str | int | None:
 
 
 def _moved_days(spec: ScheduleSpec, tz: str) -> dict[str, int]:
-    """Bounds that were given as days are those days in the new zone."""
+    """Bounds that were given as days, as the same days in the new zone."""
     moved = {}
     for name in spec.day_bounds:
         at: int | None = getattr(spec, name)

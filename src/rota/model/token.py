@@ -1,4 +1,4 @@
-"""A token for the HTTP API as the store keeps it: only a hash of its secret."""
+"""Defines a token for the HTTP API as the store keeps it: only a hash of its secret."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Alert rules, incidents and their messages: values and decisions, without any call."""
+"""Defines alert rules, incidents and their messages: values and decisions, without any call."""

@@ -1,4 +1,4 @@
-"""Channels and heartbeat URLs as code or rota.yaml declares them. Their secrets are not shown."""
+"""Defines channels and heartbeat URLs as code or rota.yaml declares them. Their secrets are not shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ URL_WANTED = "a URL such as https://hooks.example.org/rota, or env:NAME of a var
 
 
 class Channel(Struct, frozen=True, kw_only=True):
-    """Where messages go."""
+    """A destination of messages."""
 
     name: str
     kind: ChannelKind
@@ -38,7 +38,7 @@ class Channel(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """Where it leads, without its secrets."""
+        """The destination without its secrets."""
         if self.kind == "webhook":
             return shown_url(self.url)
         return ", ".join(self.to) if self.kind == "email" else getattr(self.handler, "__qualname__", "a function")

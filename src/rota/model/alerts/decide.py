@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.model.alerts.incident import Message
     from rota.model.alerts.rule import AlertRule
 
-MOST_OPEN = 100  # incidents of one rule at a time: a thousand messages at once help nobody
+MOST_OPEN = 100  # incidents of one rule at a time: a thousand messages at once are of no use
 RECHECK = 300 * SECOND  # an open incident's record says every five minutes that it was checked
 FORGOTTEN_AFTER = 900 * SECOND  # an incident that no node has checked for so long belongs to a rule that was removed
 KEPT_FOR = 30 * 24 * 3600 * SECOND  # an ended incident
@@ -42,12 +42,12 @@ class Kept(NamedTuple):
 
 
 class IncidentChange(NamedTuple):
-    """What an incident becomes; None: its record goes. Version 0: it is new."""
+    """The change of one incident. `after` is None if its record is removed. Version 0: the incident is new."""
 
     before: Incident | None
     after: Incident | None
     version: int
-    send: tuple[Delivery, ...] = ()  # what the node that records this sends
+    send: tuple[Delivery, ...] = ()  # the messages for the node that records this
 
     @property
     def id(self) -> str:
@@ -57,14 +57,14 @@ class IncidentChange(NamedTuple):
 
 
 class Context(NamedTuple):
-    """For whom, with what and when is decided."""
+    """The facts of a decision beside the rules: the app, this node, its channels, the silences and the time."""
 
     app: str
     node: str
     channels: Sequence[str]  # that this node can send to
     silences: Mapping[str, Silence]  # by target
     now: int
-    busy: frozenset[str] = frozenset()  # channels that this node sends to already: another node may be free
+    busy: frozenset[str] = frozenset()  # channels that this node sends to already: another node may be able to send
 
 
 def decide(
@@ -82,7 +82,7 @@ def decide(
 
 
 def limits_reached(rules: Iterable[AlertRule], seen: AlertSnapshot) -> set[str]:
-    """What a check leaves out, in words: nothing is dropped in silence."""
+    """The limits that a check has reached, in words, so that nothing is left out silently."""
     said = (
         set()
         if seen.is_whole
@@ -99,7 +99,7 @@ def limits_reached(rules: Iterable[AlertRule], seen: AlertSnapshot) -> set[str]:
 def _of_rule(
     rule: AlertRule, seen: AlertSnapshot, kept: Mapping[str, Kept], around: Context
 ) -> dict[str, Incident | None]:
-    """What the incidents of a rule become; those that stay as they are included."""
+    """The incidents of a rule after a check, those that stay as they are included."""
     mine = {
         one.subject: one for one, _ in kept.values() if one.app == around.app and is_of(one, rule) and _is_live(one)
     }
@@ -230,7 +230,7 @@ def _is_due(one: Delivery, incident: Incident, now: int) -> bool:
 
 
 def delivered(incident: Incident, number: int, channel: str, message: Message, error: str, now: int) -> Incident | None:
-    """The incident after one try; an empty error: it was sent. None: this message is of no interest any more."""
+    """The incident after one try; an empty error: it was sent. None: this message is no longer needed."""
     if incident.number != number:
         return None
     deliveries = tuple(

@@ -1,4 +1,5 @@
-"""Decides which conditions of alert rules are true, given what a store showed at one instant; and says it in words."""
+"""Decides which conditions of alert rules are true, given the state of a store at one instant, and describes them in
+words."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ read_finding = KEPT.read
 
 
 class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
-    """What rules ask about a schedule."""
+    """The facts about a schedule that rules use."""
 
     id: str
     state: str  # on, paused, disabled, retired, finished or broken
@@ -66,17 +67,17 @@ class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class QueueSnapshot(Struct, frozen=True, kw_only=True):
-    """What rules ask about a queue."""
+    """The facts about a queue that rules use."""
 
     name: str
     waiting: int = 0
     oldest_at: int | None = None
     is_paused: bool = False
-    has_worker: bool = False  # a live node takes jobs from it
+    has_worker: bool = False  # a live node claims jobs from it
 
 
 class NodeSnapshot(Struct, frozen=True, kw_only=True):
-    """What rules ask about a node."""
+    """The facts about a node that rules use."""
 
     id: str
     beat_at: int
@@ -84,7 +85,7 @@ class NodeSnapshot(Struct, frozen=True, kw_only=True):
 
 
 class AlertSnapshot(Struct, frozen=True, kw_only=True):
-    """What the store showed at one instant; a part that no rule asks about is empty."""
+    """The state of the store at one instant. A part that no rule uses is empty."""
 
     now: int
     schedules: dict[str, ScheduleSnapshot] = {}
@@ -128,7 +129,7 @@ def why_ended(rule: AlertRule, subject: str, seen: AlertSnapshot) -> str:
 
 
 def shortened(text: str) -> str:
-    """The first line of an error, without characters that a terminal or a store would not bear, and not too much."""
+    """The first line of an error, shortened, without characters that a terminal or a store cannot handle."""
     line = "".join(one if one.isprintable() else " " for one in text.partition("\n")[0][:LONGEST_LINE]).strip()
     return line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 1]}…"
 
@@ -169,7 +170,7 @@ def _schedule_end(rule: AlertRule, subject: str, one: ScheduleSnapshot | None) -
     return finding_text("succeeded" if one.status == "succeeded" else "well", id=subject)
 
 
-# Queues. The jobs of a paused queue wait because somebody wants them to.
+# Queues. The jobs of a paused queue wait because an operator paused it.
 
 
 def _queue_finding(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
@@ -208,7 +209,7 @@ def _waiting(one: QueueSnapshot) -> str:
     return finding_text("waits_one") if one.waiting == 1 else finding_text("waits_many", n=f"{one.waiting:,}")
 
 
-# Nodes. One that stops in good order leaves the list.
+# Nodes. A node that stops in good order is removed from the list.
 
 
 def _node_finding(rule: AlertRule, one: NodeSnapshot, now: int) -> str:
@@ -223,5 +224,5 @@ def _node_end(subject: str, one: NodeSnapshot | None) -> str:
 
 
 def _rough(micros: int) -> str:
-    """In whole seconds."""
+    """A span in whole seconds."""
     return span_text(micros // SECOND * SECOND)

@@ -1,4 +1,4 @@
-"""Incidents as the store keeps them: one entry per rule and subject, with the state of each message about it.
+"""Defines incidents as the store keeps them: one entry per rule and subject, with the state of each message about it.
 
 An incident is raised, ended and delivered by edits of its entry, each guarded by its version. So of several nodes that
 see the same trouble, one raises it, and a restart neither repeats nor forgets a message.
@@ -41,7 +41,7 @@ class Delivery(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Incident(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a rule has found about one subject."""
+    """The finding of a rule about one subject, with its state and its messages."""
 
     app: str
     rule: str
@@ -60,7 +60,7 @@ class Incident(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def kind(self) -> Kind:
-        """What the subject is."""
+        """The kind of its subject."""
         return KIND_OF[self.when]
 
     @property
@@ -69,7 +69,7 @@ class Incident(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Silence(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """That no new messages are sent about a rule or an incident, until when, why, and who decided it."""
+    """Suppresses new messages about a rule or an incident: until when, why, and by whose decision."""
 
     target: str  # a rule's name, or an incident's id
     until: int
@@ -83,7 +83,7 @@ class Watch(Struct, frozen=True, kw_only=True):
 
     at: int
     by: str
-    through: int | None = None  # up to when a check has also recorded what it found; None: as `at`
+    through: int | None = None  # up to when a check has also recorded its findings; None: as `at`
 
 
 def incident_id(app: str, rule: str, subject: str) -> str:
@@ -92,7 +92,7 @@ def incident_id(app: str, rule: str, subject: str) -> str:
 
 
 def delivery_id(incident: Incident, message: str, channel: str) -> str:
-    """The same for every try, so that a receiver can tell a repeated message."""
+    """The same id for every try, so that a receiver recognizes a repeated message."""
     return f"{incident.id}-{incident.number}-{message}-{channel}"
 
 
@@ -117,7 +117,7 @@ def pack(record: Incident | Silence | Watch) -> str:
 
 
 def unpack_incident(data: str) -> Incident | None:
-    """None: another version, or a hand, wrote what cannot be read."""
+    """The incident of an entry; None if it cannot be read, because another version or a person wrote it."""
     try:
         return _incidents.decode(data)
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""What a channel is told: one value per message, its JSON body and its signature."""
+"""Builds the messages that are sent to channels: one value per message, its JSON body and its signature."""
 
 from __future__ import annotations
 

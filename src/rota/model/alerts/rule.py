@@ -1,4 +1,4 @@
-"""An alert rule: which condition is watched, for which schedules, queues or nodes, and which channels are told."""
+"""Defines alert rules: the condition, the schedules, queues or nodes that it is about, and the channels to notify."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class AlertRule(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> Kind:
-        """What it selects."""
+        """The kind of subject that it selects."""
         return KIND_OF[self.when]
 
     @property
@@ -72,7 +72,7 @@ class AlertKeywords(TypedDict, total=False):
     node: str | None  # the id of a node, or a prefix that ends in `*`; None: all
     after: str | timedelta | None  # the bound of the condition, or for how long it must hold
     more_than: int | None  # how many waiting jobs are still well, for `length`
-    channels: Iterable[str] | None  # names of declared channels; None: all are told
+    channels: Iterable[str] | None  # names of declared channels; None: all of them
 
 
 def make_rule(
@@ -88,7 +88,7 @@ def make_rule(
     place: str = "",
     **unknown: Never,
 ) -> AlertRule:
-    """A checked rule. What does not belong to its condition is refused."""
+    """A checked rule. An option that does not belong to its condition is refused."""
     refuse_unknown("an alert rule", unknown, ["when", *AlertKeywords.__annotations__], {})
     check_name("alert", name)
     check_choice("when", when, WHENS)

@@ -1,4 +1,4 @@
-"""Alert rules that are set at run time, as the store keeps them: one entry per rule, with the app that checks it.
+"""Reads and writes alert rules that are set at run time: one entry per rule, with the app that checks it.
 
 Names are unique in the store, not in an app: a silence, an address and an audit record then mean one rule.
 """
@@ -17,7 +17,7 @@ RULE_KIND = "alert_rule"  # of its entry
 
 
 class StoredRule(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One rule, and whose nodes check it."""
+    """One rule, and the app whose nodes check it."""
 
     app: str
     rule: AlertRule
@@ -39,7 +39,7 @@ def pack_rule(app: str, rule: AlertRule) -> str:
 
 
 def unpack_rule(data: str) -> StoredRule | None:
-    """None: another version, or a hand, wrote what cannot be read."""
+    """The rule of an entry; None if it cannot be read, because another version or a person wrote it."""
     try:
         return _decoder.decode(data)
     except msgspec.MsgspecError:
@@ -47,7 +47,7 @@ def unpack_rule(data: str) -> StoredRule | None:
 
 
 def audited_rule(stored: StoredRule | None) -> dict[str, Any]:
-    """What an audit record keeps of a rule."""
+    """The facts of a rule that an audit record keeps."""
     if stored is None:
         return {}
     rule = stored.rule

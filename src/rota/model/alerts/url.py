@@ -1,4 +1,5 @@
-"""A URL that Rota calls by itself: its parts, how it is shown without its secrets, and values from the environment."""
+"""Reads URLs that Rota calls by itself: their parts, how they are shown without secrets, and values from the
+environment."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def variable_value(text: str, variables: Mapping[str, str]) -> str:
 
 
 def shown_url(url: str) -> str:
-    """What people are shown of a URL: the host and not the path."""
+    """A URL as people see it: the host without the path."""
     if is_variable(url):
         return url
     try:

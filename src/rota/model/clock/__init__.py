@@ -1,1 +1,1 @@
-"""The store's own clock: what is kept about it, and repair after it was wrong."""
+"""Records the state of the store's own clock, and repairs the effects of a wrong one."""

@@ -1,4 +1,4 @@
-"""What is kept about the store's own clock: the latest time it has shown, and when it was set.
+"""Records the latest time that the store's own clock has shown, and when it was set.
 
 The record lives in the store, so that a node which starts after the clock was set still finds out.
 """
@@ -50,13 +50,13 @@ class ClockStep(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def words(self) -> str:
-        """What happened, as a sentence without its end."""
+        """The step as a sentence without its full stop."""
         way = "back" if self.is_back else "ahead"
         return f"the store's clock was set {way} by {self.span}, from {_time(self.was)} to {_time(self.at)}"
 
     @property
     def repair_words(self) -> str:
-        """What was done about it."""
+        """The result of the repair, in words."""
         number = f"{counted(self.schedules, 'schedule')} and {counted(self.jobs, 'job')}"
         moved = f"{number} that were ahead of it were moved back"
         return moved if self.is_repaired else f"{moved} so far; the repair has not ended"
@@ -78,7 +78,7 @@ def pack_record(record: ClockRecord) -> str:
 
 
 def unpack_record(data: str) -> ClockRecord:
-    """The record; an empty one where it was spoiled by hand."""
+    """The record; an empty one if an edit by hand made it unreadable."""
     try:
         return msgspec.json.decode(data, type=ClockRecord)
     except msgspec.MsgspecError:
@@ -86,7 +86,7 @@ def unpack_record(data: str) -> ClockRecord:
 
 
 def missed_step(record: ClockRecord, now: int, by: str) -> ClockStep | None:
-    """The step that the record shows and that nobody saw: the clock once showed a later time than now."""
+    """The step that the record shows and that no node has recorded: the clock once showed a later time than now."""
     return ClockStep(was=record.latest, at=now, by=by) if record.latest > now + TOLERANCE else None
 
 
@@ -98,7 +98,7 @@ def with_step(record: ClockRecord, step: ClockStep) -> ClockRecord:
 
 
 def unfinished_steps(record: ClockRecord, now: int) -> list[ClockStep]:
-    """The steps whose repair has not ended. Once the time that the clock showed has come, nothing is ahead of it."""
+    """The steps whose repair has not ended. Once the time that the clock showed has come, no instant is ahead of it."""
     return [step for step in record.steps if step.is_back and not step.is_repaired and step.was > now + TOLERANCE]
 
 
@@ -120,7 +120,7 @@ def with_repair(record: ClockRecord, step: ClockStep, schedules: int, jobs: int,
 
 
 def is_same_step(one: ClockStep, other: ClockStep) -> bool:
-    """Whether two nodes speak of one step: in one direction, and at about one time."""
+    """Whether two records describe one step: in one direction, and at about one time."""
     return one.is_back is other.is_back and abs(one.at - other.at) < SAME_WITHIN
 
 
@@ -130,7 +130,7 @@ def recent_steps(record: ClockRecord, now: int) -> list[ClockStep]:
 
 
 def wrong_time_at(steps: Sequence[ClockStep], at: int) -> str | None:
-    """What is to be said about an instant that lies where the clock was wrong; None: nothing.
+    """A sentence about an instant at which the clock was wrong; None if it was right.
 
     The clock showed times up to `was` and was then set back to `at`: between the two, it has shown each time twice.
     """

@@ -1,8 +1,8 @@
-"""Repair after a clock that stood ahead: what a store's instants become once its clock is right again.
+"""Repairs the instants in a store whose clock stood ahead, once the clock is right again.
 
 A clock that stands an hour ahead advances each schedule by that hour. Once it is right, nothing would fire for an hour.
-The repair moves the schedule back. What ran under the wrong clock did run: those times stay taken, and no occurrence
-happens twice. Only what was skipped because the clock passed over it is open again.
+The repair moves the schedule back. Jobs that ran under the wrong clock did run: their times stay taken, and no
+occurrence happens twice. Only times that were skipped because the clock passed over them are open again.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     Span = tuple[int, int]  # after < t <= through
 
 TOLERANCE = 2 * SECOND  # clocks of replicas differ, and NTP moves them, by less than this
-MOST_SPANS = 100  # that one schedule keeps; beyond them, what lies between two counts as taken, too
+MOST_SPANS = 100  # that one schedule keeps; beyond them, the time between two spans counts as taken, too
 _WAITING = ("scheduled", "held", "cancelled")  # outcomes that an occurrence may have before its time
 
 
 def is_ahead_of_clock(schedule: Schedule, now: int) -> bool:
-    """Whether a schedule may have been advanced, or made, by a clock that stood ahead, or whether jobs that it made
-    ahead may have been decided by one. Its ledger decides. A silence that began then has not begun by the clock."""
+    """Whether a schedule may have been advanced, or made, by a clock that stood ahead, or whether jobs that it
+    created before they were due may have been decided by one. Its ledger decides. A silence that began then has not
+    begun by the clock."""
     began = [at for at, _ in schedule.silences]
     return not schedule.problem and max([schedule.made_through, *began]) > now + TOLERANCE
 
 
 def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *, is_whole: bool = True) -> Edit | None:
-    """Move a schedule back to now. `lines` are its ledger's after now, oldest first; not whole: there are more.
+    """Move a schedule back to now. `lines` are its ledger entries after now, oldest first; not whole: there are more.
 
     None if nothing was done under a wrong clock: a change of zone also lets a schedule wait for a later time.
     """
@@ -101,9 +102,9 @@ def with_repair_audit(edit: Edit, before: Schedule, author: Author) -> Edit:
 def repair_job(job: Job, now: int) -> Change | None:
     """Let a job that waits since a time that has not come wait as long from now on. None if it need not be moved.
 
-    That holds for delays: of a new job, a retry, a snooze. A job that has an instant waits for it, and a job made ahead
-    for its time. The job of an occurrence that was due by the wrong clock waits for no time: it runs when its turn
-    comes, or its schedule would stand still behind it.
+    That holds for delays: of a new job, a retry, a snooze. A job that has an instant waits for it, and a job created
+    before it is due waits for its time. The job of an occurrence that was due by the wrong clock waits for no time: it
+    runs in its turn; otherwise its schedule would wait behind it.
     """
     lines = closed_lines(job)
     since = lines[-1]
@@ -116,7 +117,7 @@ def repair_job(job: Job, now: int) -> Change | None:
 
 
 def _moved(line: Move, run_at: int) -> Move:
-    """The line of a job that waits, for another time."""
+    """The history entry of a job that waits, for another time."""
     data = line.data or {}
     if "enqueue_at" in data:
         data = {**data, **(scheduled_line(line.at, run_at, line.reason, "delay").data or {}), "cause": data["cause"]}
@@ -163,7 +164,7 @@ def _has_decided(lines: Sequence[Occurrence], now: int) -> bool:
 def _is_open(line: Occurrence, *, was_edited: bool) -> bool:
     """Whether the clock's error alone is why an occurrence has no run.
 
-    A pause that ended by itself was meant to last until its end. One that somebody ended under the wrong clock was not.
+    A pause that ended by itself was meant to last until its end. One that a person ended under the wrong clock was not.
     """
     return line.reason in {MISSED, NOT_CLAIMED} or (
         was_edited and line.outcome == "skipped" and line.reason.startswith(SILENT)
@@ -190,13 +191,13 @@ def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple
 
 
 def _past_by(schedule: Schedule, since: int) -> Past | None:
-    """Its past by the right clock: what is decided from now on is read by the schedule's own clock again."""
+    """Its past by the right clock: times that are decided from now on are read by the schedule's own clock again."""
     past = None if schedule.ahead is None else schedule.ahead.past
     return past and msgspec.structs.replace(past, start=min(past.start, since), since=min(past.since, since))
 
 
 def _without(spans: Sequence[Span], reopened: Sequence[Occurrence]) -> list[Span]:
-    """What is left of the spans if these occurrences are open again."""
+    """The spans that are left if these occurrences are open again."""
     left = list(spans)
     for line in reopened:
         low, high = line.earliest_at - 1, line.through_at

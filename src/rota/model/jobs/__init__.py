@@ -1,1 +1,1 @@
-"""Jobs: the value, its states, and what becomes of it."""
+"""Defines jobs: the value, its states, and the decisions about it."""

@@ -28,11 +28,11 @@ _VALUES = (
 
 
 class Cause(Struct, frozen=True, kw_only=True):
-    """What errors have in common."""
+    """The common cause of several errors."""
 
     id: str  # short, and the same for the same cause in every process
     title: str  # ValueError: invalid literal for int() with base N: '…'
-    place: str  # where it was raised: mail.py in send; empty if the error does not say
+    place: str  # where it was raised: mail.py in send; empty if the error does not show it
 
 
 @lru_cache(maxsize=1_000)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Codec(NamedTuple):
-    """How values of one type are kept."""
+    """The encoder and the decoder for values of one type."""
 
     encode: Callable[[Any], Any]  # to what JSON can keep
     decode: Callable[[Any], Any]  # and back
@@ -37,7 +37,7 @@ class Codecs:
             raise DuplicateName(f"{kind.__qualname__} has a codec already; keep one of them")
 
     def encode(self, value: Any) -> Any:
-        """What JSON keeps of a value of an own type. A subclass is encoded as its nearest registered base."""
+        """The JSON form of a value of an own type. A subclass is encoded as its nearest registered base."""
         for kind in type(value).__mro__:
             if kind in self._codecs:
                 return self._codecs[kind].encode(value)
@@ -45,7 +45,7 @@ class Codecs:
         raise TypeError(f"a value of type {name} is no JSON; register the type with app.codec({name}, …)")
 
     def decode(self, kind: type, value: Any) -> Any:
-        """The value of an own type that JSON has kept."""
+        """The value of an own type, from its JSON form."""
         codec = self._codecs.get(kind)
         if codec is None:
             raise NotImplementedError(kind)

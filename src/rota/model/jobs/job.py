@@ -1,8 +1,8 @@
-"""Jobs: one request to run a task, as a frozen value; its states; what a store makes of a request; and its history.
+"""Defines jobs: a request to run a task as a frozen value, its states, its acceptance by a store, and its history.
 
-The states and the only lawful moves between them are a table; nothing else changes a state. Every move is one line of
-the history, with a reason and data. The current attempt's moves are fields, earlier ones are packed. What a job's own
-fields say for as long as it lives (its queue and priority) is not packed, but added when the history is read.
+The states and the only lawful moves between them are a table; nothing else changes a state. Every move is one entry of
+the history, with a reason and data. The current attempt's moves are fields, earlier ones are packed. The fields that a
+job keeps for as long as it lives (its queue and priority) are not packed, but added when the history is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENQUEUED = REASONS["enqueued"]
 
 
 class State(StrEnum):
-    """Where a job stands; each can be said aloud: "the job is queued"."""
+    """The state of a job, as an adjective: "the job is queued"."""
 
     SCHEDULED = "scheduled"  # due later; with attempts behind it, it is waiting for its next one
     QUEUED = "queued"  # ready for a worker
@@ -49,7 +49,7 @@ FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 WAITING = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})
 
 MOVES: dict[State, frozenset[State]] = {
-    State.SCHEDULED: frozenset({State.QUEUED, State.HELD, State.CANCELLED}),  # held: made ahead, and it would overlap
+    State.SCHEDULED: frozenset({State.QUEUED, State.HELD, State.CANCELLED}),  # held: lookahead, and it would overlap
     State.QUEUED: frozenset({State.RUNNING, State.CANCELLED}),
     State.RUNNING: frozenset({State.SCHEDULED, State.QUEUED, *FINAL}),
     State.HELD: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),  # scheduled: released before its time
@@ -57,7 +57,7 @@ MOVES: dict[State, frozenset[State]] = {
     State.FAILED: frozenset({State.QUEUED, State.SCHEDULED}),  # retried by hand; scheduled: its time is still to come
     State.CANCELLED: frozenset({State.QUEUED, State.SCHEDULED}),
 }
-FIRST_STATES = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})  # where a new job may begin
+FIRST_STATES = frozenset({State.SCHEDULED, State.QUEUED, State.HELD})  # the states that a new job may have
 
 
 def check_move(before: State, after: State) -> None:
@@ -67,8 +67,8 @@ def check_move(before: State, after: State) -> None:
 
 
 def new_id(random: Random, now: int) -> str:
-    """A fresh id of a job or a record: 28 hex digits, the millisecond first. Neighbours in time are neighbours in an
-    index."""
+    """A fresh id of a job or a record: 28 hex digits, the millisecond first. Ids made at about the same time are
+    close together in an index."""
     return f"{now // 1000:011x}{random.getrandbits(68):017x}"
 
 
@@ -87,11 +87,11 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     delay: int = 0  # … nor before this long from now
     schedule_id: str | None = None
     fire_at: int | None = None  # the occurrence's nominal time
-    after_at: int | None = None  # what the schedule had fired through before
+    after_at: int | None = None  # the schedule's `fired_through` before this job
     generation: int = 0  # of the schedule's timing when this was made
     made_by: str | None = None  # cron, calendar, every, once, catchup, manual or start; None: enqueued by code
     waits_for: str | None = None  # held until that job ends
-    ahead: str | None = None  # made before its time: the key that it asks for when it is due, or "" for none
+    ahead: str | None = None  # created before it is due: the key that it asks for then, or "" for none
     reason: str = ENQUEUED
 
     def __repr__(self) -> str:
@@ -122,16 +122,16 @@ class Job(Struct, frozen=True, gc=False):
     started_at: int | None = None
     finished_at: int | None = None
     attempts: int = 0  # that ended, however they ended
-    failures: int = 0  # of them, what spent a retry
+    failures: int = 0  # of them, those that spent a retry
     deaths: int = 0  # of workers that held it
     lease_no: int = 0  # rises at every claim and fences every write
     holder: str | None = None
     lease_until: int | None = None
-    cancel_reason: str | None = None  # somebody asked for it to stop
+    cancel_reason: str | None = None  # set when a cancellation was requested
     error: str | None = None  # of the last attempt that failed
     result: bytes | None = None
     past: bytes = b""  # packed moves of earlier attempts
-    progress: str | None = None  # how far the running attempt says it is: "3/10 note"
+    progress: str | None = None  # the progress that the running attempt reports: "3/10 note"
     slot: str | None = None
     ahead: str | None = None
 
@@ -149,9 +149,9 @@ def holds_key(state: State, key_until: int, now: int) -> bool:
 
 
 def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Job:
-    """What a request becomes at `now`: held, scheduled for later, or queued.
+    """The job that a store makes of a request at `now`: held, scheduled for later, or queued.
 
-    `must_wait` is False if the job that it waits for has ended already: then it waits for nobody.
+    `must_wait` is False if the job that it waits for has ended already: then it does not wait.
     """
     run_at = max(new.run_at or now, now + new.delay)
     is_ahead = new.ahead is not None
@@ -182,15 +182,15 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
 
 
 def _key_until(new: NewJob, since: int) -> int:
-    """Until when its key holds in any case; a period without a key says nothing."""
+    """Until when its key holds in any case; a period without a key has no effect."""
     return since + new.key_for if new.key_for and (new.key or new.ahead) else 0
 
 
-OWN_FIELDS = ("id", "task", "payload", "queue", "priority")  # what plain requests differ in, and their jobs alike
+OWN_FIELDS = ("id", "task", "payload", "queue", "priority")  # the fields in which requests on the fast path differ
 
 
 def can_use_fast_path(new: NewJob) -> bool:
-    """Whether a request says no more than its own fields: plain ones accepted at one instant differ in those alone."""
+    """Whether a request sets no more than OWN_FIELDS: such requests, accepted at one instant, differ in those alone."""
     said = (new.key, new.run_at, new.delay, new.schedule_id, new.fire_at, new.made_by, new.waits_for, new.reason)
     if said != _NOTHING_MORE or new.key_for or new.after_at is not None or new.generation:
         return False
@@ -201,8 +201,8 @@ _NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")
 
 
 def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
-    """A job that was simply enqueued has its first line implied, so that the common case stores none. A span that was
-    asked for differs from an instant by its seconds in the line."""
+    """The first entry of a history, packed. A job that was simply enqueued has it implied, so that the common case
+    stores none. If a delay was asked for, and not an instant, the entry has its seconds."""
     span = {"delay": new.delay / SECOND} if new.delay and run_at == now + new.delay else {}
     match state:
         case State.SCHEDULED:
@@ -215,7 +215,7 @@ def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
 
 
 class Move(NamedTuple):
-    """One line of a history."""
+    """One entry of a history."""
 
     state: State
     at: int
@@ -235,8 +235,8 @@ def unpack_moves(packed: bytes) -> list[Move]:
 
 
 def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
-    """The line of a job that waits for an instant. Its cause is one word of a few, for programs:
-    delay, retry, snooze, unknown task, released."""
+    """The entry of a job that waits for an instant. Its cause is one word of a few, for programs: delay, retry,
+    snooze, unknown task, released."""
     data = {"enqueue_at": iso_text(run_at), "cause": cause}
     return Move(State.SCHEDULED, at, reason, data if error is None else {**data, "error": error})
 
@@ -245,12 +245,12 @@ def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str 
 
 
 def history_of(job: Job) -> list[Move]:
-    """Every line, oldest first, each with its data."""
+    """Every entry, oldest first, each with its data."""
     return [line if line.data is not None else line._replace(data=_data_of(job, line.state)) for line in _lines_of(job)]
 
 
 def folded(job: Job, *lines: Move) -> bytes:
-    """The packed past once the current attempt has ended and these lines follow."""
+    """The packed past once the current attempt has ended and these entries follow."""
     return pack_moves(_in_order([*_lines_of(job), *lines]))
 
 
@@ -260,14 +260,14 @@ def _lines_of(job: Job) -> list[Move]:
 
 
 def _data_of(job: Job, state: State) -> dict[str, Any]:
-    """What is known of a line that was packed without data."""
+    """The data of an entry that was packed without data."""
     return {"queue": job.queue, "priority": job.priority} if state is State.QUEUED else {}
 
 
 def closed_lines(job: Job) -> list[Move]:
-    """The lines of earlier attempts; a job that was simply enqueued has its first line implied.
+    """The entries of earlier attempts. The first entry of a job that was simply enqueued is implied.
 
-    A past that cannot be read is one line that says so: the job can still be shown, run and settled.
+    A past that cannot be read is one entry that says so: the job can still be shown, run and settled.
     """
     try:
         return unpack_moves(job.past) or [Move(State.QUEUED, job.created_at, ENQUEUED)]
@@ -276,8 +276,8 @@ def closed_lines(job: Job) -> list[Move]:
 
 
 def _in_order(lines: list[Move]) -> list[Move]:
-    """No line is earlier than the one before it. Each step reads the clock when it begins: one that promotes a job may
-    begin after, and end before, the one that claims it."""
+    """The entries, none earlier than the one before it. Each step reads the clock when it begins: a step that
+    promotes a job may begin after, and end before, the step that claims it."""
     ordered = lines[:1]
     for line in lines[1:]:
         at = max(line.at, ordered[-1].at)
@@ -286,7 +286,7 @@ def _in_order(lines: list[Move]) -> list[Move]:
 
 
 def _open_lines(job: Job, before: State) -> Iterable[Move]:
-    """The lines that the current attempt's fields stand for."""
+    """The entries that the current attempt's fields stand for."""
     if job.queued_at is not None:
         yield Move(State.QUEUED, job.queued_at, REASONS["released" if before is State.HELD else "due"])
     if job.started_at is not None:

@@ -1,7 +1,8 @@
 """Finds values that JSON would give back as something else, because no hint says what they were.
 
-A datetime becomes text, a dataclass a dict. Where the parameter is annotated, it is made again from that; where it is
-not, the task would silently get another type. A tuple that becomes a list is let through: Python treats them alike.
+A datetime becomes text, a dataclass a dict. If the parameter is annotated, the value is made again from the annotation.
+If it is not, the task would silently get another type. A tuple that becomes a list is accepted: Python treats them
+alike.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _in_dict(value: dict[Any, Any], inner: list[Any]) -> str:
 
 
 def _in_union(value: Any, inner: list[Any]) -> str:
-    """A value of a union: what is no container is made again by the member that says what it is."""
+    """A value of a union: a value that is no container is made again by the member that names its type."""
     if type(value) in {list, tuple, dict}:
         return changed_type(value, next(part for part in inner if is_open(part)))
     says = [part for part in inner if part is not type(None) and not is_open(part)]

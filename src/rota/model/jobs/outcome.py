@@ -1,4 +1,4 @@
-"""Says how one execution of a job ended, as a value. `settle` decides what follows from it."""
+"""Represents the end of one execution of a job as a value. `settle` decides the consequences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Failed(NamedTuple):
 
     error: str  # its first line says what, the rest is the traceback
     may_retry: bool = True  # False for exceptions that the task's policy gives up on
-    met_seal: bool = False  # it needed a store that is being copied: where that is its own, it goes on in the other
+    met_seal: bool = False  # it needed a store that is being copied: if that is its own, it continues in the other
 
 
 class RetryAsked(NamedTuple):

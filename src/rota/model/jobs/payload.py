@@ -1,4 +1,4 @@
-"""A call's arguments as bounded JSON, written once and decoded by the worker that runs the task."""
+"""Packs a call's arguments as bounded JSON, once; the worker that runs the task decodes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST = 256 * 1024
 DEEPEST = 64
-REDACTED = "[redacted]"  # stands for a hidden value wherever people look; no argument can have this value itself
+REDACTED = "[redacted]"  # shown in place of a hidden value; no argument can have this value itself
 _REDACTED_JSON = msgspec.json.encode(REDACTED)
 
 
@@ -32,15 +32,15 @@ class Passed(IntEnum):
 
 
 class Call(Struct, frozen=True, array_like=True, omit_defaults=True):
-    """What a payload holds. New fields go last, so that old payloads stay readable."""
+    """The content of a payload. New fields go last, so that old payloads stay readable."""
 
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     meta: dict[str, Any] = {}
     retries: int | None = None  # overrides the task's
     timeout: int | None = None  # microseconds, overrides the task's
-    secrets: list[int | str] = []  # what of it is hidden beyond the names that are always hidden; see redaction
-    passed: Passed = Passed.NO  # whether creation middleware made something else of the call
+    secrets: list[int | str] = []  # hidden arguments, beyond the names that are always hidden; see redaction
+    passed: Passed = Passed.NO  # whether creation middleware changed the call
 
 
 _decoder = msgspec.json.Decoder(Call)
@@ -92,7 +92,7 @@ def pack_call(call: Call, *, what: str, encode: Encode | None = None) -> bytes:
 
 
 def shortened(call: Call) -> object:
-    """The call without what it leaves unsaid at its end: most say no more than their arguments."""
+    """The call without the fields at its end that have their defaults: most calls have only arguments."""
     if call.retries is not None or call.timeout is not None or call.secrets or call.passed:
         return call
     if call.meta:
@@ -101,7 +101,7 @@ def shortened(call: Call) -> object:
 
 
 def _redacted_place(call: Call) -> str:
-    """Where a call has the mark of a hidden value: password, or 2 for the second by position; "" for nowhere."""
+    """The argument with the placeholder of a hidden value: password, or 2 for the second by position; "" for none."""
     named = [(str(index), value) for index, value in enumerate(call.args, start=1)] + [*call.kwargs.items()]
     places = (_place_of(name, msgspec.to_builtins(value, enc_hook=str)) for name, value in named)
     return next((place for place in places if place), "")

@@ -8,7 +8,7 @@ from rota.errors import BadOption
 from rota.model.micros import SECOND, fine_span_of
 
 MOST_RETRIES = 1_000
-MAX_DEATHS = 3  # a job that outlives this many dead workers is parked: it is probably what kills them
+MAX_DEATHS = 3  # a job that this many workers died of is parked: it is probably what kills them
 UNKNOWN_TASK_PAUSE = 30 * SECOND  # how long a job waits for a worker that knows its task
 
 
@@ -26,7 +26,7 @@ class Backoff(NamedTuple):
 
 
 class RetryPolicy(NamedTuple):
-    """What a task's failures may spend."""
+    """The limits of a task's retries: how many, after which pauses, and for which exceptions."""
 
     retries: int = 3
     backoff: Backoff = Backoff()

@@ -1,4 +1,4 @@
-"""What happened in each minute: how many jobs ended and how, how long runs waited, and how long they ran.
+"""Counts for each minute how many jobs ended and how, how long runs waited, and how long they ran.
 
 A store adds the numbers of each batch of settled runs to the bucket of the minute in which it settles them, in the same
 write. It keeps 24 hours of minutes. Spans are also counted by length, in a few fixed classes, so that "95 % began
@@ -62,7 +62,7 @@ class Spans(Struct, frozen=True):
 
 
 class Bucket(Struct, frozen=True, kw_only=True):
-    """What happened from an instant on: in one minute, or in several."""
+    """The counts from an instant on: of one minute, or of several."""
 
     at: int  # the start, a whole minute
     succeeded: int = 0  # jobs that ended so
@@ -89,13 +89,13 @@ def last_kept(now: int) -> int:
 
 
 def count_runs(changes: Iterable[Change]) -> list[int]:
-    """What settled runs add to their minute, in the order of NAMES; empty if nothing.
+    """The numbers that settled runs add to their minute, in the order of NAMES; empty if there are none.
 
     A job that is returned, put back because its task is unknown, or lost with its worker adds nothing until it ends.
     """
     succeeded = failed = cancelled = failed_attempts = ran_sum = waited_sum = 0
     spans = [0] * (2 * _CLASSES)
-    for change in changes:  # every run passes here, so the most common end is asked for first
+    for change in changes:  # every run passes here, so the most common end is checked first
         job, state = change.job, change.state
         if job.state is not State.RUNNING:
             continue
@@ -121,7 +121,7 @@ def count_runs(changes: Iterable[Change]) -> list[int]:
 
 
 def added(numbers: Sequence[int], others: Sequence[int]) -> list[int]:
-    """Two lists of numbers together; what one of them lacks is 0."""
+    """Two lists of numbers together; a number that one of them lacks is 0."""
     longer, shorter = (numbers, others) if len(numbers) >= len(others) else (others, numbers)
     return [*map(sum, zip(longer, shorter, strict=False)), *longer[len(shorter) :]]
 

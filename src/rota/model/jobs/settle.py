@@ -2,7 +2,7 @@
 
 Each function is pure: a job and a fact in, a Change out. Stores apply a Change only if the job still is what the
 decision was made on (same state, same lease number), so that a late or stale decision changes nothing. A job that was
-asked to stop never goes back into the line: what would have been a retry or a hand-back ends it as cancelled.
+asked to stop never goes back to its queue: instead of a retry or a return, it ends as cancelled.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXPIRED = "stopped renewing its lease"  # as in the reason lease_expired
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """One move of one job: what it was decided on, and every field that it sets."""
+    """One move of one job: the job that it was decided on, and every field that it sets."""
 
     job: Job  # as it was when this was decided
     state: State
@@ -58,7 +58,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     cancel_reason: str | None = None
     error: str | None = None
     result: bytes | None = None
-    is_removal: bool = False  # auto-remove: the row goes, its occurrence stays
+    is_removal: bool = False  # auto-remove: the row is deleted, its occurrence stays
     ended_at: int | None = None  # when the attempt ended, where the job did not; it is not kept
 
     @property
@@ -101,12 +101,12 @@ def settle(
     keep: bool = True,
     secrets: tuple[str, ...] | None = None,
 ) -> Change:
-    """What becomes of a running job. `keep=False` removes it once it has succeeded.
+    """The change of a running job whose attempt has ended. `keep=False` removes the job once it has succeeded.
 
     `secrets` are hidden in what the outcome says; without them, those that the job itself names.
     """
     now = _no_earlier_than_its_start(job, now)
-    if type(outcome) is Succeeded:  # most do, so it is asked first, and a match is slower
+    if type(outcome) is Succeeded:  # most do, so it is checked first; a match is slower
         late = job.cancel_reason  # its history says that the cancel came too late
         return _finish(job, State.SUCCEEDED, now, result=outcome.result, cancel_reason=late, is_removal=not keep)
     texts = DEFAULT.texts(job.payload) if secrets is None else secrets
@@ -150,19 +150,20 @@ def _without_secrets(outcome: Outcome, texts: tuple[str, ...]) -> Outcome:
 
 
 def rescue(job: Job, now: int, how: str = EXPIRED) -> Change:
-    """What becomes of a running job whose worker is lost: its lease ran out, or somebody saw how it died."""
+    """The change of a running job whose worker is lost: its lease expired, or its process was seen to die."""
     lost = f"{job.holder} {how}"
     now = _no_earlier_than_its_start(job, now)
     return _die(job, now, "worker_lost", "parked_worker", lost)
 
 
 def _no_earlier_than_its_start(job: Job, now: int) -> int:
-    """What a node knows of the store's clock may lag by a reply's time; no attempt ends before it began."""
+    """The instant, or the start of the attempt if that is later: a node's view of the store's clock may lag by a
+    reply's time."""
     return now if job.started_at is None or now > job.started_at else job.started_at
 
 
 def release(job: Job, now: int) -> Change:
-    """A held job whose predecessor has ended: it goes on, and an occurrence takes over its schedule's slot."""
+    """A held job whose predecessor has ended: it is released, and an occurrence takes over its schedule's slot."""
     if job.run_at > now:
         change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, _released_line(job, now)))
     else:
@@ -176,7 +177,8 @@ def _released_line(job: Job, now: int) -> Move:
 
 
 def still_awaited(job: Job, find: Callable[[str], Job | None]) -> str | None:
-    """The live job that a held one must wait for: past links of a chain that were cancelled unstarted. None: go on."""
+    """The live job that a held one must wait for: past links of a chain that were cancelled unstarted. None: it is
+    released."""
     awaited = find(job.waits_for) if job.waits_for else None
     while awaited is not None and not awaited.is_live:
         was_skipped = awaited.state is State.CANCELLED and history_of(awaited)[-2].state is State.HELD
@@ -191,10 +193,11 @@ def cancel(job: Job, now: int, reason: str) -> Change:
 
 def retry_by_hand(job: Job, now: int, reason: str) -> Change:
     """A failed or cancelled job, tried again with fresh budgets; not before its time, if that is still to come. The
-    pause of a retry or a snooze is none of its own: a person who retries a job that was begun wants it now.
+    pause of a retry or a snooze does not count: a person who retries a job that had begun wants it now.
 
-    It gave up its slot and its key when it ended, and takes neither back: others may have them by now, and who retries
-    a job wants this one to run. A key whose period is not over is its own still. One made ahead asks when it is due.
+    It gave up its slot and its key when it ended, and takes neither back: others may have them by now, and a person who
+    retries a job wants this one to run. It still has a key whose period is not over. A job created before it was due
+    asks for its key when it is due.
     """
     if job.state not in {State.FAILED, State.CANCELLED}:
         raise UnlawfulMove(
@@ -274,7 +277,8 @@ def _finish(
     cancel_reason: str | None = None,
     is_removal: bool = False,
 ) -> Change:
-    """A final move. Its line stays in the fields, so nothing is packed; the slot goes, and the key unless it holds."""
+    """A final move. Its entry stays in the fields, so nothing is packed. It frees the slot, and the key unless its
+    period is not over yet."""
     check_move(job.state, state)
     ended = job.attempts + 1 if deaths is None else job.attempts
     key = None if job.key is None else _kept_key(job, now)  # most have none
@@ -382,12 +386,13 @@ def claim_order(job: Job) -> tuple[int, int]:
 
 
 def due_order(job: Job) -> tuple[int, int]:
-    """Scheduled jobs become ready, and jobs that were created ahead are decided, in the order of their times."""
+    """Scheduled jobs become ready, and jobs that were created before they are due are decided, in the order of their
+    times."""
     return job.run_at, job.seq
 
 
 def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:
-    """A queued job under a new lease. One that is claimed ahead of its time starts at that time."""
+    """A queued job under a new lease. One that is claimed early starts at its time."""
     check_move(job.state, State.RUNNING)
     return msgspec.structs.replace(
         job,
@@ -401,6 +406,6 @@ def claim(job: Job, holder: str, now: int, lease_until: int) -> Job:
 
 
 def promote(job: Job, now: int) -> Job:
-    """A scheduled job that is due, or will be in a moment."""
+    """A scheduled job that becomes ready: it is due, or is claimed early."""
     check_move(job.state, State.QUEUED)
     return msgspec.structs.replace(job, state=State.QUEUED, queued_at=max(now, job.run_at))

@@ -1,1 +1,1 @@
-"""Schedules: the value, which of its times are open, and what edits do."""
+"""Defines schedules: the value, its open times, and its edits."""

@@ -1,7 +1,8 @@
 """Says which local times and dates of a schedule are decided, whatever zones and rules it has had.
 
 An instant says which local time it stood for only by the clock that held then. So each change of the times stores the
-last local time that was decided by the old clock. What is decided after the change is read by the schedule's own clock.
+last local time that was decided by the old clock. Times that are decided after the change are read by the schedule's
+own clock.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def past_of(schedule: Schedule) -> Past:
-    """What is known of its past. A schedule whose times were never changed has none before its creation."""
+    """The past of a schedule, as far as it is known. If its times never changed, it has none before its creation."""
     if schedule.ahead is not None and schedule.ahead.past is not None:
         return schedule.ahead.past
     if schedule.generation == 1 or schedule.fired_through <= schedule.created_at:
@@ -36,7 +37,7 @@ def done_wall(schedule: Schedule) -> int | None:
 def done_day(schedule: Schedule, now: int) -> int | None:
     """The last local date, in days, for which a rule with one time a day has made a job; None: there is none.
 
-    Jobs that were made for later are no runs of their dates yet, and a run by hand is none.
+    Jobs that were created for later dates do not count yet. Runs by hand never count.
     """
     past, ran = past_of(schedule), schedule.last.fired_for
     if ran is None or not schedule.trigger.is_dated:
@@ -62,8 +63,8 @@ def trigger_in(schedule: Schedule, zone: str) -> Trigger:
 
 
 def past_with_passed(schedule: Schedule, through: int, left: list[Detour]) -> Past | None:
-    """What is known of the past once the schedule has passed times that were announced in another zone; None: it
-    passes none. Such a run also stands for the local times that its own clock has passed by then."""
+    """The known past once the schedule has passed times that were announced in another zone; None if it passes none.
+    Such a run also stands for the local times that its own clock has passed by then."""
     reached = schedule.fired_through
     passed = [(slot, one.zone) for one in schedule.detours if one.zone for slot in one.slots if slot <= reached]
     if not passed:

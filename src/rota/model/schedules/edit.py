@@ -1,7 +1,8 @@
-"""Edits of schedules: registering, pausing, resuming, enabling, removing: a whole new value and what goes with it.
+"""Decides edits of schedules: registering, pausing, resuming, enabling, removing. An edit is a whole new value and its
+effects.
 
-The store applies an edit only if the schedule still has the version that it was decided on, and in one step with
-the jobs that it revokes, makes or records as skipped.
+The store applies an edit only if the schedule still has the version that it was decided on, and in one step with the
+jobs that it revokes, makes or records as skipped.
 """
 
 from __future__ import annotations
@@ -55,16 +56,16 @@ if TYPE_CHECKING:
 class Edit(Struct, frozen=True, kw_only=True):
     """One change of one schedule. It holds for the schedule made at after.created_at, not for a later namesake."""
 
-    after: Schedule  # what it becomes; its version is one more than expected
+    after: Schedule  # the new value; its version is one more than expected
     expect_version: int  # 0: there must be none yet
-    expect_created_at: int | None = None  # where the edit itself moves when it was made
+    expect_created_at: int | None = None  # if the edit itself changes when it was made
     revoke: str | None = None  # why its waiting jobs are cancelled with it
-    delete_after: int | None = None  # waiting jobs of later occurrences were made ahead: they go without a trace
-    reopens: list[int] = []  # skipped ranges of the ledger that go, by their last time: those are decided again
+    delete_after: int | None = None  # waiting jobs of later occurrences are deleted, and leave no record
+    reopens: list[int] = []  # skipped ranges to remove from the ledger, by their last time: they are decided again
     skips: list[Skip] = []
     jobs: list[NewJob] = []
     is_removal: bool = False
-    audit: AuditRecord | None = None  # who did it, and what it changed; kept in the same step
+    audit: AuditRecord | None = None  # the author, and what changed; stored in the same step
 
     @property
     def id(self) -> str:
@@ -82,7 +83,8 @@ class Edit(Struct, frozen=True, kw_only=True):
         return (version, created_at) == (self.expect_version, self.made_at)
 
     def deletes(self, job: Job) -> bool:
-        """Whether a waiting job that it revokes was made ahead: that leaves no record, for its time is to come."""
+        """Whether a waiting job that it revokes was created before it was due. Such a job leaves no record, for its
+        time is to come."""
         return is_deleted(job, self.delete_after)
 
 
@@ -99,7 +101,7 @@ def register(
     now: int,
     new_id: Callable[[], str],
 ) -> Edit | None:
-    """Add a schedule, or change it where its author changed what it says. None if nothing changed."""
+    """Add a schedule, or apply the changes that its author made. None if nothing changed."""
     if existing is None:
         return _create(schedule_id, spec, origin, now, new_id)
     existing = checked(existing)
@@ -130,20 +132,20 @@ def with_audit(edit: Edit, before: Schedule | None, author: Author) -> Edit:
 
 
 def pause(schedule: Schedule, now: int, *, reason: str, by: str, until: int | None) -> Edit:
-    """Stop firing until somebody resumes it, or until an instant. One that is paused already has been so since then."""
+    """Stop firing until it is resumed, or until an instant. One that is paused already has been so since then."""
     held = Pause(paused_since(schedule.pause, now), reason, by, until)
     return _stop(schedule, now, held.words, pause=held)
 
 
 def resume(schedule: Schedule, now: int) -> Edit | None:
-    """Go on from now; what fell into the pause is recorded as skipped."""
+    """Continue from now. Times within the pause are recorded as skipped."""
     if schedule.pause is None:
         return None
     return _lift(schedule, schedule.pause, now, pause=None)
 
 
 def follow_pause(schedule: Schedule, tenant_pause: Pause | None, now: int) -> Edit | None:
-    """Stop or go on with its tenant, whatever its own pause says."""
+    """Pause or resume it with its tenant, whatever its own pause says."""
     known = schedule.tenant_pause
     if tenant_pause is not None and known is not None and not is_over(known, now):
         began = min(known.at, tenant_pause.at)  # a repair after a clock that stood ahead may have moved it back
@@ -156,7 +158,7 @@ def follow_pause(schedule: Schedule, tenant_pause: Pause | None, now: int) -> Ed
 
 
 def follow_spec(schedule: Schedule, spec: ScheduleSpec, now: int, *, keeps_next: bool) -> Edit | None:
-    """Take over what its tenant says now. Of a new zone, the run that was announced may be kept."""
+    """Apply its tenant's settings of now. On a change of zone, the run that was announced may be kept."""
     if schedule.spec == spec:
         return None
     if schedule.spec.timing == spec.timing:
@@ -210,7 +212,7 @@ def retire(schedule: Schedule, origin: Origin, now: int) -> Edit | None:
 
 
 def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit:
-    """One run at once, whatever the schedule's times, pauses and live jobs."""
+    """Start one run immediately, whatever the schedule's times, pauses and live jobs."""
     if schedule.spec.sync is not None:
         raise Refused(
             sentence(
@@ -224,7 +226,7 @@ def trigger_now(schedule: Schedule, now: int, job_id: str, by: str = "") -> Edit
 
 
 def start_edit(schedule: Schedule, now: int, fresh: str, by: str) -> Edit:
-    """A collection's task, started by hand: it is made only if no tick and no other hand came first."""
+    """A collection's task, started by hand: it is created only if no start by schedule or by hand came first."""
     return _with_run(_edit(schedule, schedule, now), start_sync(schedule, fresh, by), now)
 
 
@@ -237,8 +239,8 @@ def _with_run(edit: Edit, job: NewJob, now: int) -> Edit:
 
 
 def schedule_after(edit: Edit, current: LastRun | None, made: Container[str]) -> Schedule:
-    """The schedule that an edit leaves, when these of its jobs were made: a job that its slot or its key refused is no
-    run. What workers wrote meanwhile (`current`; None: the schedule is new) stays."""
+    """The schedule that an edit leaves, when these of its jobs were made: a job that its slot or its key refused is
+    no run. The values that workers wrote meanwhile stay (`current`; None: the schedule is new)."""
     if not edit.jobs:
         return edit.after if current is None else msgspec.structs.replace(edit.after, last=current)
     known = LastRun() if current is None else current
@@ -300,13 +302,13 @@ def _create(schedule_id: str, spec: ScheduleSpec, origin: Origin, now: int, new_
 
 
 def _by(edit: Edit, origin: Origin) -> Edit:
-    """An edit by its origin, which says nothing of where the schedule was made."""
+    """An edit by its origin, which does not say where the schedule was made."""
     named = msgspec.structs.replace(origin, zone=edit.after.origin.zone)
     return msgspec.structs.replace(edit, after=msgspec.structs.replace(edit.after, origin=named))
 
 
 def _retime(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
-    """New times hold from now on: nothing that lies behind is replayed, and nothing made for the old times runs."""
+    """New times hold from now on: no time that is past is replayed, and no job for the old times runs."""
     standing = _unmade(existing, now)
     after = from_now(standing, _retimed(existing, standing, spec), now)
     return _with_times(after, existing, now, _skips_of(standing, now))
@@ -321,13 +323,14 @@ def _move(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
 
 
 def _silent_so_far(schedule: Schedule, now: int) -> tuple[Schedule, list[Skip]]:
-    """What fell into its silence by the clock that it has had, and is decided with that. The silence goes on."""
+    """The schedule with the times that are silent so far decided, by the clock that it has had; and the skips of
+    those. The silence continues."""
     why, through = _silent_through(schedule, now)
     return silenced(schedule, through, why) if why else (schedule, [])
 
 
 def _silent_through(schedule: Schedule, now: int) -> tuple[str, int]:
-    """Why it has not fired of late, in the ledger's words (empty if it could), and up to when that was so."""
+    """Why it has not fired recently, in the ledger's words (empty if it could), and up to when that was so."""
     silence = schedule.silence
     if silence is not None and (silence.until is None or silence.until > now):
         return silence.words, now
@@ -337,8 +340,8 @@ def _silent_through(schedule: Schedule, now: int) -> tuple[str, int]:
 
 
 def _stop(schedule: Schedule, now: int, revoke: str, **fields: Any) -> Edit:
-    """Fire no more. What fell into an earlier silence is decided by that one: what stops the schedule now holds from
-    now on. A pause that was over by itself, and that no scheduler has ended yet, goes."""
+    """Stop firing. Times within an earlier silence are decided by that silence: the new stop holds from now on. A
+    pause that is over, and that no scheduler has ended yet, is removed."""
     if schedule.problem:
         return _edit(schedule, schedule, now, revoke=revoke, **fields)
     after, skips = _silent_so_far(_unmade(schedule, now), now)
@@ -387,7 +390,7 @@ def _keep_next(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit | None:
 
 
 def _unmade(schedule: Schedule, now: int) -> Schedule:
-    """The schedule without the jobs that were made ahead and are yet to come; the edit that takes this revokes them."""
+    """The schedule without its jobs for times to come. The edit that takes this revokes them."""
     if schedule.problem:
         return with_ahead(schedule, through=0, detours=())
     if not schedule.has_jobs_ahead:
@@ -400,14 +403,14 @@ def _unmade(schedule: Schedule, now: int) -> Schedule:
 
 
 def _restore(existing: Schedule, spec: ScheduleSpec, origin: Origin, now: int) -> Edit:
-    """Declared again after it was retired: it goes on from now as if it were new, with its past."""
+    """A schedule that is declared again after it was retired: it continues from now like a new one, with its past."""
     retimed = _retime(existing, spec, now)
     enabled = with_ahead(msgspec.structs.replace(retimed.after, is_enabled=spec.enabled), off_at=None)
     return _by(msgspec.structs.replace(retimed, after=enabled), origin)
 
 
 def _skips_of(existing: Schedule, now: int) -> list[Skip]:
-    """What was due and will not be fired any more; a rule that cannot be evaluated has none."""
+    """The occurrences that were due and will not be fired any more. A rule that cannot be evaluated has none."""
     if existing.problem:
         return []
     try:
@@ -419,24 +422,24 @@ def _skips_of(existing: Schedule, now: int) -> list[Skip]:
 
 
 def _lift(schedule: Schedule, lifted: Pause | None, now: int, **fields: Any) -> Edit:
-    """Go on after a pause: up to its announced end, if that has come, and else up to now."""
+    """Continue after a pause: up to its announced end, if that has come, and else up to now."""
     until = lifted.until if lifted is not None else None
     why = lifted.words if lifted is not None else PAUSED
     return _go_on(schedule, now, why, until=now if until is None else min(now, until - 1), **fields)
 
 
 def _go_on(schedule: Schedule, now: int, why: str, *, until: int | None = None, **fields: Any) -> Edit:
-    """Fire again; what fell into the silence, up to now or to its announced end, is recorded as skipped. What was
-    missed before the silence is still to be caught up."""
+    """Fire again. Times within the silence, up to now or to its announced end, are recorded as skipped. Times that
+    were missed before the silence are still to be caught up."""
     if schedule.problem:
-        return _edit(schedule, schedule, now, **fields)  # its times are not known until it is mended
+        return _edit(schedule, schedule, now, **fields)  # its times are not known until it is repaired
     after, skips = silenced(schedule, now if until is None else until, why)
     edit = _edit(after, schedule, now, next_at=next_slot(after, after.made_through), **fields)
     return msgspec.structs.replace(edit, skips=skips)
 
 
 def _reword(existing: Schedule, spec: ScheduleSpec, now: int) -> Edit:
-    """The same times. The author's word on `enabled` counts when it changes; between deploys the operators' does."""
+    """The same times. The author's value of `enabled` counts when it changes; between deploys the operators' does."""
     existing = _without_fault(existing)
     has_changed = existing.spec.enabled != spec.enabled
     if not has_changed or existing.is_enabled == spec.enabled:
@@ -458,7 +461,8 @@ def _edit(changed: Schedule, before: Schedule, now: int, *, revoke: str | None =
 
 
 def _with_quiet(schedule: Schedule, since: int | None) -> Schedule:
-    """A schedule that has been silent since then, and still is, remembers it: what began the silence may be lifted."""
+    """A schedule that has been silent since then, and still is, remembers it: the pause that began the silence may
+    be lifted."""
     own = min((at for at, _ in schedule.silences), default=None)
     quiet_at = since if own is not None and since is not None and since < own else None
     known = None if schedule.ahead is None else schedule.ahead.quiet_at

@@ -43,7 +43,7 @@ LATE = SECOND  # from here on the ledger says "late"
 
 
 class Shot(Struct, frozen=True, kw_only=True):
-    """One occurrence that makes a job, and what to do where the schedule still has a live one."""
+    """One occurrence that makes a job, and what to do if the schedule still has a live one."""
 
     job: NewJob
     when_busy: Overlap  # skip: record it; queue: one held job; cancel: that, and the live one is asked to stop
@@ -51,7 +51,7 @@ class Shot(Struct, frozen=True, kw_only=True):
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """Everything that one look at a due schedule decides, for one atomic step of the store."""
+    """The whole decision about a due schedule, for one atomic step of the store."""
 
     schedule: Schedule  # as it was read; its version is what the store compares
     shots: list[Shot]
@@ -60,11 +60,11 @@ class Firing(Struct, frozen=True, kw_only=True):
     fired_through: int
     ends_pause: bool = False
     ahead: Ahead | None = None
-    is_early: bool = False  # recorded a moment before its time, so that only the claim is left to do then
+    is_early: bool = False  # recorded shortly before its time, so that only the claim is left to do then
 
     @property
     def can_use_fast_path(self) -> bool:
-        """Whether it makes one job that waits for nobody, and nothing else, unless something stands in its way."""
+        """Whether it makes one job that does not wait, and nothing else, unless another job is in its way."""
         is_all = not self.skips and not self.ends_pause
         return is_all and len(self.shots) == 1 and self.shots[0].job.ahead is None
 
@@ -88,7 +88,7 @@ class Firing(Struct, frozen=True, kw_only=True):
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """What a shot becomes: a job, or a record of why not."""
+    """The result of a shot: a job, or the record of why there is none."""
 
     job: NewJob | None = None
     skip: Skip | None = None
@@ -96,7 +96,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
-    """What to do about a schedule that is due at `now`."""
+    """The decision about a schedule that is due at `now`."""
     if schedule.silence is not None:
         return _end_pause(schedule, schedule.silence, now)
     base = _at_present(schedule, now)
@@ -123,13 +123,13 @@ def plan(schedule: Schedule, now: int, new_id: Callable[[], str]) -> Firing:
 
 
 def plan_early(schedule: Schedule, at: int, new_id: Callable[[], str]) -> Firing | None:
-    """The same for one that is due in a moment, at `at`; None if that does more than make its job."""
+    """The same for one that is due shortly, at `at`; None if that does more than make its job."""
     firing = plan(schedule, at, new_id)
     return msgspec.structs.replace(firing, is_early=True) if firing.can_use_fast_path else None
 
 
 def _at_present(schedule: Schedule, now: int) -> Schedule:
-    """The schedule as of now: what was made ahead and has come is behind it."""
+    """The schedule as of now: jobs that were created before they were due and whose time has come are behind it."""
     through = schedule.made_through if schedule.has_jobs_ahead and schedule.made_through > now else 0
     present = msgspec.structs.replace(schedule, fired_through=settled_through(schedule, now))
     return trimmed(present if present.ahead is None else with_ahead(present, through=through, fault=""))
@@ -155,7 +155,7 @@ def job_ahead(schedule: Schedule, slot: int, after: int, job_id: str) -> NewJob:
 
 
 def place(shot: Shot, live: str | None, last_held: str | None, holder: str | None = None) -> Placement:
-    """What becomes of a shot, given the schedule's live job, the last one that is held behind it, and the job that
+    """The placement of a shot, given the schedule's live job, the last one that is held behind it, and the job that
     holds the shot's key.
 
     Overlap decides first, then the key: a job that its key refuses is not made, so it replaces no other.
@@ -212,8 +212,8 @@ def fired(firing: Firing, made: int, now: int, last_job: str | None) -> Schedule
 
 
 def as_made(counted: Schedule, before: LastRun, jobs: Sequence[NewJob | Job], made: Container[str]) -> Schedule:
-    """A schedule that counts all these jobs, when only some of them were made: the others are no runs. `before`: what
-    was known of its jobs without these."""
+    """A schedule that counts all these jobs, when only some of them were made: the others are no runs. `before`: its
+    last run without these."""
     missed = [job for job in jobs if job.id not in made]
     if not missed:
         return counted
@@ -246,7 +246,7 @@ def _skip(job: NewJob | Job, reason: str) -> Skip:
 
 
 def overlap_reason(live: str, held: str | None = None) -> str:
-    """What the ledger keeps of an overlap: the live job, and the one that already waits behind it, if that was why.
+    """The ledger's reason for an overlap: the live job, and the one that already waits behind it, if that was why.
 
     The jobs' own histories say what they did at that time, so that the ledger need not.
     """
@@ -264,7 +264,8 @@ def overlapped_jobs(reason: str) -> tuple[str, str | None] | None:
 def run_since_start(schedule: Schedule, now: int, new_id: Callable[[], str]) -> NewJob | None:
     """The latest run since a start that lies earlier on the same local day: it was meant to have begun already.
 
-    It is due at once, and like one made ahead it waits for the claim to decide whether an earlier namesake still runs.
+    It is due at once. Like a job created before it is due, it waits for the claim to decide whether an earlier namesake
+    still runs.
     """
     start = schedule.spec.start
     if start is None or start > now or not _is_same_day(schedule, start, now):
@@ -299,7 +300,7 @@ def run_now(schedule: Schedule, now: int, job_id: str, *, made_by: str = "manual
 
 
 def _end_pause(schedule: Schedule, pause: Pause, now: int) -> Firing:
-    """A pause with an end is over: what fell into it is skipped, and the schedule goes on."""
+    """A pause with an end is over: the times within it are skipped, and the schedule continues."""
     until = (pause.until if pause.until is not None else now) - 1  # an occurrence at the very end runs
     after, skips = silenced(schedule, until, pause.words)
     return Firing(

@@ -1,7 +1,7 @@
-"""Edits that move a schedule between Rota and another system, so that each of its times belongs to exactly one of them.
+"""Moves a schedule between Rota and another system by edits, so that each of its times belongs to exactly one of them.
 
-The other system runs the times up to an instant, and Rota those after it, or the other way round. The
-schedule's version guards both edits, so that the boundary cannot move while it is read.
+The other system runs the times up to an instant, and Rota those after it, or the other way round. The schedule's
+version guards both edits, so that the boundary cannot move while it is read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def take_over(schedule: Schedule, spec: ScheduleSpec, since: int, now: int) -> E
 
 
 def give_back(schedule: Schedule, now: int) -> Edit | None:
-    """Turn off a schedule that the other system goes on with after `fired_through`. Jobs that wait are not revoked:
+    """Turn off a schedule that the other system continues after `fired_through`. Jobs that wait are not revoked:
     their times are Rota's. None if it is off."""
     if not schedule.is_enabled:
         return None

@@ -1,7 +1,7 @@
 """Decides what becomes of a job that its schedule created in advance, once the job is due.
 
 Such a job waits as scheduled, without its schedule's slot and without its key. The claim that makes it ready decides
-whether it is too late, whether the run before it still goes on and whether its key is free, in the same step.
+whether it is too late, whether the run before it is still running and whether its key is free, in the same step.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class DueDecision(Struct, frozen=True, kw_only=True):
-    """What a job that was made ahead becomes when it is due."""
+    """The decision about a job that was created before it was due, once it is due."""
 
-    job: Job | None = None  # as it is from now on: ready, or held; None: it goes, and the skip is its record
+    job: Job | None = None  # its new value: ready, or held; None: it is deleted, and the skip is its record
     skip: Skip | None = None
     cancels: str | None = None  # the live job, which is asked to stop
 
@@ -37,8 +37,8 @@ def is_ahead(job: Job) -> bool:
 def decide_due(
     job: Job, schedule: Schedule | None, live: str | None, last_held: str | None, holder: str | None, now: int
 ) -> DueDecision:
-    """Decide about a due job, by its schedule's policies (None: that is gone), its live job, the last one that is held
-    behind that, and the job that holds the key that it asks for."""
+    """Decide about a due job, by its schedule's policies (None: it was removed), its live job, the last one that is
+    held behind that, and the job that holds the key that it asks for."""
     missed = schedule if schedule is not None and _is_late(job, schedule, now) else None
     if missed is not None and (skip := _not_caught_up(job, missed, now)) is not None:
         return DueDecision(skip=skip)

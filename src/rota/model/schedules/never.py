@@ -1,4 +1,4 @@
-"""Finds what would be accepted and then never run, because its time has passed."""
+"""Finds schedules and pauses that would be accepted and then never take effect, because their time has passed."""
 
 from __future__ import annotations
 

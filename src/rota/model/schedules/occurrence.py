@@ -1,7 +1,7 @@
-"""Occurrences: what became of each expected time of a schedule. They outlive their jobs.
+"""Records what became of each expected time of a schedule. These records outlive their jobs.
 
-While a job is kept, it is the record of its occurrence. When it goes, its line is folded into a range: neighbours with
-the same outcome share one row, so that a schedule that fires every second costs what its jobs cost.
+While a job is kept, it is the record of its occurrence. When it is deleted, its entry is joined to a range: neighbours
+with the same outcome share one row, so that a schedule that fires every second costs no more than its jobs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Occurrence(Struct, frozen=True, kw_only=True):
 
 
 def of_job(job: Job) -> Occurrence:
-    """The line of an occurrence whose job is still kept."""
+    """The entry of an occurrence whose job is still kept."""
     if job.schedule_id is None or job.fire_at is None:
         raise ValueError(f"job {job.id} is no occurrence")
     return Occurrence(
@@ -69,7 +69,7 @@ def of_skip(schedule_id: str, skip: Skip) -> Occurrence:
 
 
 def fold(line: Occurrence, *neighbours: Occurrence) -> tuple[Occurrence, list[Occurrence]]:
-    """The line joined to the ranges that it touches without a break, and those ranges, which it replaces."""
+    """The entry joined to the ranges that it touches without a break, and those ranges, which it replaces."""
     joined = msgspec.structs.replace(line, job_id=None)
     replaced = []
     for other in neighbours:
@@ -89,7 +89,7 @@ RETRYING = "retrying"  # the status of a last run that failed and waits for its 
 
 
 def noted(last: LastRun, change: Change) -> LastRun:
-    """What a schedule knows of its jobs, after one of them has ended or has failed and waits for its retry."""
+    """The last run of a schedule, after one of its jobs has ended, or has failed and waits for its retry."""
     job, now = change.job, change.finished_at
     if not change.state.is_final:
         return msgspec.structs.replace(last, status=RETRYING, error=change.error, job_id=job.id)

@@ -1,4 +1,4 @@
-"""Who declares a schedule: whether another may change it, and how both are named in errors."""
+"""Checks the origin of a schedule: whether another origin may change it, and how errors name both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_origin(schedule: Schedule, origin: Origin, verb: str, todo: str) -> None:
-    """Refuse to change or remove what another origin declares: its next deploy would bring it back."""
+    """Refuse to change or remove a schedule of another origin: the next deploy of that origin would bring it back."""
     if not is_kin(schedule.origin, origin):
         raise belongs_elsewhere(schedule, origin, verb, todo)
 
@@ -32,7 +32,7 @@ def belongs_elsewhere(schedule: Schedule, origin: Origin, verb: str, todo: str) 
 
 
 def _who(origin: Origin) -> str:
-    """A person or a program that edits by hand gets an error that says what it cannot do, whatever it used."""
+    """The subject of an error. A caller that edits by hand is addressed as "you"; a deploy or an import by its name."""
     return "you cannot" if origin.kind == "api" else f"{describe_origin(origin)} cannot"
 
 
@@ -57,7 +57,7 @@ def describe_origin(origin: Origin) -> str:
 
 
 def origin_sentence(origin: Origin) -> Sentence:
-    """Where a schedule is declared."""
+    """The origin of a schedule, in words."""
     app = sentence("origin.of_app", " of app '{app}'", app=origin.app) if origin.app else ""
     match origin.kind:
         case "import":

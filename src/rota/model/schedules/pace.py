@@ -1,4 +1,4 @@
-"""Whether a schedule comes more often than its task can run. Pure."""
+"""Decides whether a schedule comes more often than its task can run."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Kind = Literal["add", "re-time", "change", "restore", "retire", "refused", "newe
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """What would become of one schedule. Those that stay as they are have none."""
+    """The planned change of one schedule. Schedules that stay as they are have none."""
 
     id: str
     kind: Kind
@@ -54,9 +54,9 @@ def plan_changes(
     kept: Container[str] = (),
     redaction: Redaction = DEFAULT,
 ) -> list[Planned]:
-    """What to do about all that is declared, and about what this origin had and no longer has; by id.
+    """The planned changes of all that is declared, and of all that this origin had and no longer has; by id.
 
-    What is kept is declared elsewhere in the same deploy, which takes it over.
+    The schedules in `kept` are declared elsewhere in the same deploy, which takes them over.
     """
     found = [
         _declared(name, spec, existing.get(name), origin, now, new_id, redaction) for name, spec in declared.items()
@@ -93,14 +93,14 @@ def _declared(
     if existing.origin.is_retired:
         return Planned(id=name, kind="restore", before=existing, after=edit.after, edit=edit, says=says)
     if not says:
-        return None  # only the version of its origin is noted
+        return None  # only the version of its origin is recorded
     says += _warned(edit, now)
     kind: Kind = "change" if existing.spec.timing == spec.timing else "re-time"
     return Planned(id=name, kind=kind, before=existing, after=edit.after, edit=edit, says=says)
 
 
 def _warned(edit: Edit, now: int) -> list[str]:
-    """What is declared may have passed since it was written."""
+    """A warning if the schedule can never run: its times may have passed since they were written."""
     why = why_never(edit.after, now) if not edit.jobs else None
     return [] if why is None else [f"warning: it has no run ahead: {why}"]
 
@@ -110,7 +110,7 @@ def _moved(before: Origin, after: Origin) -> list[str]:
 
 
 def _unchanged(name: str, spec: ScheduleSpec, existing: Schedule | None) -> Planned | None:
-    """Nothing is done: it is the same already, or a newer version has had its say."""
+    """No change: the schedule is the same already, or a newer version has declared it."""
     if existing is None or (existing.spec == spec and not existing.origin.is_retired):
         return None
     done = "retired" if existing.origin.is_retired else "set"
@@ -131,6 +131,6 @@ def _is_of(schedule: Schedule, origin: Origin) -> bool:
 
 
 def differences(before: ScheduleSpec, after: ScheduleSpec, redaction: Redaction = DEFAULT) -> list[str]:
-    """What another spec says otherwise, a line per field."""
+    """The differences of another spec, one line per field."""
     old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
     return [str(line) for line in wording.differences(old, new, wording.OF_SCHEDULE, redaction)]

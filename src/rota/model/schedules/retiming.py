@@ -46,7 +46,7 @@ def is_same_rule(existing: Schedule, spec: ScheduleSpec) -> bool:
 
 
 def from_now(standing: Schedule, retimed: Schedule, now: int) -> Schedule:
-    """The schedule at its new times, which hold from now on: nothing that lies behind is open, and no date that has had
+    """The schedule at its new times, which hold from now on: no time that is past is open, and no date that has had
     its run by the old rule is run by the new one."""
     through = max(retimed.fired_through, now)
     passed = with_ahead(msgspec.structs.replace(retimed, fired_through=through), detours=())
@@ -60,7 +60,7 @@ def from_now(standing: Schedule, retimed: Schedule, now: int) -> Schedule:
 
 
 def moved(standing: Schedule, retimed: Schedule, now: int) -> Schedule:
-    """The schedule by another zone's clock: what was missed stays open, and what was announced for later is not."""
+    """The schedule by another zone's clock: times that were missed stay open; times announced for later do not."""
     reached = _reached(standing)
     listed = _kept_slots(standing, reached, now)
     settled, past = msgspec.structs.replace(standing, fired_through=reached), past_of(standing)
@@ -72,7 +72,7 @@ def moved(standing: Schedule, retimed: Schedule, now: int) -> Schedule:
 
 
 def kept_next(existing: Schedule, standing: Schedule, moved: Schedule, now: int) -> Schedule | None:
-    """The schedule in its new zone, which first runs what was announced or missed in the old one, at the old instants.
+    """The schedule in its new zone, which first runs the times announced or missed in the old one, at the old instants.
 
     None if no run was announced.
     """
@@ -147,7 +147,7 @@ def _rebounded(standing: Schedule, passed: Schedule, now: int) -> Schedule:
 
 
 def _mended(broken: Schedule, retimed: Schedule, now: int) -> Past:
-    """What is known of the past of a schedule that could not be evaluated: what was stored before."""
+    """The past of a schedule that could not be evaluated, as far as it is known: as it was stored before."""
     past = None if broken.ahead is None else broken.ahead.past
     if past is None:
         return Past(now, retimed.fired_through)
@@ -187,9 +187,9 @@ def _reached(standing: Schedule) -> int:
 
 
 def _kept_slots(standing: Schedule, reached: int, now: int) -> list[tuple[int, str]]:
-    """What is open and stays at its old instants in another zone, each with its zone: what was announced in an earlier
-    one and missed, and what was missed before a pause that is over. A run that stands for times which only the clock of
-    now has passed goes with that clock: the next one may have them still to come."""
+    """The open times that stay at their old instants in another zone, each with its zone: those announced in an
+    earlier one and missed, and those missed before a pause that is over. A run that stands for times which only the
+    present clock has passed is left out: for the next clock they may be still to come."""
     listed = {slot for one in standing.detours for slot in one.slots if slot <= now}
     if reached > standing.fired_through:
         kept = {*listed, *open_slots(standing, reached)}
@@ -220,8 +220,8 @@ def _with_detours(schedule: Schedule, detours: Iterable[Detour]) -> Schedule:
 
 
 def _reopened(schedule: Schedule, start: int, done: int | None) -> Schedule:
-    """With the local times that are not done and that its clock puts before the last run. As the times that a clock
-    jump skips, they become one run, right after the last."""
+    """With the local times that are not done and that its clock puts before the last run. Like the times that a
+    clock jump skips, they become one run, right after the last."""
     trigger, last, spec = schedule.trigger, schedule.fired_through, schedule.spec
     rest = _after_wall(trigger, done)
     if not isinstance(rest, WallTrigger) or rest.done is None:

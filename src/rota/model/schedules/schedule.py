@@ -1,4 +1,4 @@
-"""Schedules: a rule that makes jobs. What its author said (the spec), and what has become of it since."""
+"""Defines schedules: the spec that the author declared, and its state since then."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PEER_CATCHUPS = {"none": "skip", "one": "latest", "coalesce": "latest", "every":
 
 
 class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the author of a schedule said. Two equal specs are the same schedule, however often they are registered."""
+    """The declaration of a schedule by its author. Two equal specs are the same schedule, however often they are
+    registered."""
 
     trigger: str  # its compact text form
     task: str
@@ -47,11 +48,11 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     end: int | None = None
     max_runs: int | None = None
     run_on_start: bool = False
-    enabled: bool = True  # at first, and when the author changes it; what operators decide survives deploys
+    enabled: bool = True  # at first, and when the author changes it; operators' decisions survive deploys
     description: str = ""
     lookahead: int = 0  # its jobs are made this long before they are due
     tenant: str = ""  # whose zone and defaults it follows
-    follows: dict[str, str | int] = {}  # what the tenant may say, and what it is where the tenant says nothing
+    follows: dict[str, str | int] = {}  # the fields that the tenant may set, and their values if it does not
     day_bounds: tuple[str, ...] = ()  # which of start and end were given as local days
     sync: Sync | None = None  # the collection that its jobs keep in sync
 
@@ -60,18 +61,18 @@ class ScheduleSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def timing(self) -> tuple[object, ...]:
-        """What decides when it fires: a change here recomputes the next run, any other leaves it alone."""
+        """The fields that decide when it fires. A change of them recomputes the next run; any other change does not."""
         return self.trigger, self.tz, self.start, self.end, self.jitter, self.max_runs
 
 
 class Origin(Struct, frozen=True, array_like=True):
-    """Where a schedule is defined: only its origin may edit it."""
+    """The origin of a schedule. Only its origin may edit it."""
 
     kind: str = "api"  # code | file | api | import
     app: str = ""
     version: str = ""
     is_retired: bool = False  # its origin no longer has it; the record stays, so that no older version brings it back
-    zone: str = ""  # where it was made, once it has moved: there the first day of its calendar was what it was
+    zone: str = ""  # where it was made, if it has moved: its calendar began on a day of that zone
 
     @property
     def name(self) -> str:
@@ -100,18 +101,18 @@ PAUSED = reason_text("paused")  # the first word of why a pause skips an occurre
 
 
 class Pause(Struct, frozen=True, array_like=True):
-    """Who stopped a schedule, why, and until when."""
+    """The pause of a schedule: its author, its reason and its end."""
 
     at: int
     reason: str = ""
     by: str = ""
     until: int | None = None
 
-    tenant: str = ""  # whose schedules are all paused; empty if it is this one alone
+    tenant: str = ""  # the tenant whose schedules are all paused; empty if it is this one alone
 
     @property
     def words(self) -> str:
-        """Who and why, for the ledger: "paused by ann: month end"."""
+        """The author and the reason, for the ledger: "paused by ann: month end"."""
         known = {"with": self.tenant, "by": self.by, "why": self.reason}
         code = "_".join(["paused", *(name for name, value in known.items() if value)])
         return reason_text(code, tenant=self.tenant, by=self.by, why=self.reason)
@@ -123,7 +124,7 @@ def is_over(pause: Pause | None, now: int) -> bool:
 
 
 def paused_since(pause: Pause | None, now: int) -> int:
-    """When a pause that is said now began: with the one that it replaces, if that is not over."""
+    """The start of a pause that is set now: that of the pause that it replaces, if that is not over."""
     return now if pause is None or is_over(pause, now) else pause.at
 
 
@@ -139,7 +140,7 @@ def silent_from(schedule: Schedule, now: int) -> int | None:
 
 
 class Detour(Struct, frozen=True, array_like=True):
-    """A while in which the rule does not decide: in after < t <= through, only `slots` are occurrences."""
+    """A span in which the rule does not decide: in after < t <= through, only `slots` are occurrences."""
 
     after: int
     through: int
@@ -149,7 +150,7 @@ class Detour(Struct, frozen=True, array_like=True):
 
 
 class Past(Struct, frozen=True, array_like=True):
-    """What a schedule has done by the clocks and rules that it had, in local time."""
+    """The past of a schedule by the clocks and rules that it had, in local time."""
 
     start: int  # no time at or before it was an occurrence: when it was made, or its rule was last changed
     since: int  # `done` and `day` hold up to here; what was decided later is read by the schedule's own clock
@@ -158,7 +159,7 @@ class Past(Struct, frozen=True, array_like=True):
 
 
 class Ahead(Struct, frozen=True, array_like=True):
-    """What a schedule knows of its open times beyond its rule."""
+    """The open times of a schedule beyond its rule, as far as they are known."""
 
     through: int = 0  # jobs were made up to here, before they are due; 0: none were
     detours: tuple[Detour, ...] = ()  # in order, none overlaps another
@@ -170,7 +171,7 @@ class Ahead(Struct, frozen=True, array_like=True):
 
 
 class LastRun(Struct, frozen=True, omit_defaults=True):
-    """What is known of a schedule's jobs; written by the worker's outcome, never by the firing."""
+    """The last run of a schedule; written by the worker's outcome, never by the firing."""
 
     enqueued_at: int | None = None
     finished_at: int | None = None
@@ -210,7 +211,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
     @property
     def due_at(self) -> int | None:
-        """When a scheduler must look at it; None: never."""
+        """When a scheduler must read it; None: never."""
         if not self.is_enabled or self.problem:
             return None
         if self.silence is not None:
@@ -267,7 +268,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
     @property
     def last_error(self) -> str | None:
-        """The newest of what went wrong: it cannot be evaluated, it could not be fired, or its last run failed."""
+        """The newest problem: it cannot be evaluated, it could not be fired, or its last run failed."""
         return self.problem or self.fault or self.last.error
 
     @property

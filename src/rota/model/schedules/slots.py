@@ -1,4 +1,4 @@
-"""Says which nominal times of a schedule are still open, by its rule, its bounds and what was decided before.
+"""Says which nominal times of a schedule are still open, by its rule, its bounds and earlier decisions.
 
 The rule names the times. A detour replaces the rule for a while: within it, only the times that it lists are
 occurrences. A pause over missed runs, an announced run that is kept in another zone, and a local date that a zone
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 OVERLAP = "overlap"  # with the job
 UNIQUE = "unique"  # with the job
 MISSED = reason_text("missed")  # its time had passed
-NOT_CLAIMED = reason_text("not_claimed")  # its job was made ahead, and no worker took it
+NOT_CLAIMED = reason_text("not_claimed")  # its job was created before it was due, and no worker claimed it
 DISABLED = reason_text("disabled")
 RETIRED = reason_text("retired")
 RETIMED = reason_text("retimed")
@@ -80,7 +80,7 @@ def last_slot(schedule: Schedule, until: int) -> int | None:
 
 
 def settled_through(schedule: Schedule, now: int) -> int:
-    """Nothing at or before it can be undone: what was made for later can."""
+    """The instant through which decisions are final. Jobs created for later times can still be revoked."""
     if not schedule.has_jobs_ahead:
         return schedule.fired_through
     return max(schedule.fired_through, min(schedule.made_through, _last(schedule, now) or 0))
@@ -114,7 +114,7 @@ def skip_range(schedule: Schedule, through: int, outcome: str, reason: str, *, s
 
 
 def low_of(schedule: Schedule, slot: int, after: int) -> int:
-    """Where the record of a slot begins, given the slot before it: what lies in a detour has records of its own."""
+    """The start of a slot's record, given the slot before it. Times in a detour have records of their own."""
     detours = _all_detours(schedule)
     passed = [detour.through for detour in detours if detour.through < slot]
     listed = [one for detour in detours for one in detour.slots if one < slot]
@@ -123,14 +123,14 @@ def low_of(schedule: Schedule, slot: int, after: int) -> int:
 
 
 def with_ahead(schedule: Schedule, **changes: Any) -> Schedule:
-    """The schedule with other fields of `ahead`; None if nothing is left to remember."""
+    """The schedule with other fields of `ahead`; None if none is set."""
     ahead = msgspec.structs.replace(schedule.ahead or Ahead(), **changes)
     return msgspec.structs.replace(schedule, ahead=None if ahead == Ahead() else ahead)
 
 
 def trimmed(schedule: Schedule) -> Schedule:
-    """The schedule without the detours that lie behind it. One that comes next and of which nothing is open is passed
-    to its end; what is done by another clock or rule is not, for a change of the rule opens these times again."""
+    """The schedule without detours that are past. If the next detour has no open time, it is passed to its end,
+    unless it holds dates that are done by another clock or rule: a change of the rule opens these again."""
     if schedule.ahead is None:
         return schedule
     through = schedule.fired_through
@@ -155,7 +155,7 @@ def _is_open(schedule: Schedule, after: int, through: int) -> bool:
 
 
 def with_detour(schedule: Schedule, detour: Detour) -> Schedule:
-    """The schedule with one more detour, which replaces what it covers of others."""
+    """The schedule with one more detour, which replaces the parts of others that it covers."""
     return with_ahead(schedule, detours=_laid(schedule.detours, detour))
 
 
@@ -171,7 +171,7 @@ def _laid(detours: tuple[Detour, ...], detour: Detour) -> tuple[Detour, ...]:
 
 
 def _all_detours(schedule: Schedule) -> tuple[Detour, ...]:
-    """With what was decided while the clock stood ahead: nothing of that is open."""
+    """The detours, and the spans that were decided while the clock stood ahead: nothing in those is open."""
     detours = schedule.detours
     for after, through in schedule.taken:
         detours = _laid(detours, Detour(after, through))
@@ -184,9 +184,9 @@ def part_of(detour: Detour, after: int, through: int) -> Detour:
 
 
 def silenced(schedule: Schedule, through: int, why: str) -> tuple[Schedule, list[Skip]]:
-    """The schedule after a silence up to `through`, and the skips of what fell into it.
+    """The schedule after a silence up to `through`, and the skips of the times within it.
 
-    What was missed before the silence stays open: catch-up decides about it. The silence decides on the times that fell
+    Times missed before the silence stay open: catch-up decides about them. The silence decides on the times that fell
     into it and on no other, for the time after the last of them may be another one by another zone's clock.
     """
     since = schedule.quiet_since
@@ -267,7 +267,8 @@ def _last_by_rule(schedule: Schedule, until: int) -> int | None:
 
 
 def _spans(detours: tuple[Detour, ...], after: int, through: int) -> Iterator[tuple[int, int, bool]]:
-    """What of after < t <= through the rule decides, and each time that a detour lists (the last value), in order."""
+    """The spans of after < t <= through that the rule decides, and each time that a detour lists (the last value),
+    in order."""
     for detour in detours:
         if detour.through <= after or detour.after >= through:
             continue

@@ -46,7 +46,7 @@ LABELS = {
 
 
 def _defaults() -> dict[str, Any]:
-    """What holds for a schedule where its fields are left out."""
+    """The values of a schedule's fields that are left out."""
     fields = {field.name: field.default for field in msgspec.structs.fields(ScheduleSpec) if not field.required}
     said = {name: value for name, value in fields.items() if value is not msgspec.NODEFAULT}
     return {**said, "follows": {}, "is_enabled": True, "origin": msgspec.to_builtins(Origin())}
@@ -72,7 +72,7 @@ class FieldLine(NamedTuple):
 def differences(
     before: Mapping[str, Any], after: Mapping[str, Any], defaults: Mapping[str, Any], redaction: Redaction = DEFAULT
 ) -> list[FieldLine]:
-    """What one form says otherwise than the other; what is left out says what the default says."""
+    """The differences of two forms. A field that is left out has its default."""
     old, new = {**defaults, **before}, {**defaults, **after}
     names = [name for name in {**before, **after} if old.get(name) != new.get(name) and not _is_same(name, old, new)]
     return [
@@ -86,8 +86,8 @@ def differences(
 
 
 def deed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldLine]:
-    """What a job was, and why it was retried or cancelled. A field of one form alone is a fact about the job, not one
-    that was taken back."""
+    """The state of a job before it was retried or cancelled, and the reason. A field of one form alone is a fact
+    about the job, not one that was taken back."""
     facts = {("state_before" if name == "state" else name): (name, before[name]) for name in before}
     facts |= {name: (name, after[name]) for name in after}
     return [
@@ -102,7 +102,7 @@ def _is_same(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def contents(form: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[FieldLine]:
-    """What a form says beyond the defaults."""
+    """The fields of a form that differ from the defaults."""
     said = [name for name in form if words_of(name, form[name]) != words_of(name, defaults.get(name))]
     return [FieldLine(label=_label(name), before=None, after=words_of(name, form[name])) for name in said]
 
@@ -180,7 +180,7 @@ def _span(micros: int) -> Said:
 
 
 def _pause(value: Any) -> Said:
-    pause = msgspec.structs.replace(msgspec.convert(value, Pause), tenant="")  # the label says whose it is
+    pause = msgspec.structs.replace(msgspec.convert(value, Pause), tenant="")  # the label names the tenant
     said = read_reason(pause.words)
     return sentence("value.until", "{pause} until {at}", pause=said, at=_instant(pause.until)) if pause.until else said
 

@@ -1,1 +1,1 @@
-"""What is secret, and how values are shown without it."""
+"""Decides which values are secret, and shows values without them."""

@@ -24,7 +24,7 @@ _WORD = re.compile(r"\bSecret\b")
 
 
 class Marks(Struct, frozen=True, kw_only=True):
-    """What one function's hints mark."""
+    """The values that one function's hints mark as secret."""
 
     parameters: frozenset[str] = frozenset()  # whose whole value is secret
     fields: tuple[str, ...] = ()  # keys that are secret wherever they occur
@@ -35,7 +35,7 @@ class Marks(Struct, frozen=True, kw_only=True):
 
 
 def marks_of(function: Callable[..., Any]) -> Marks:
-    """The marks of a function. A hint that cannot be resolved marks its value where its text has the word Secret."""
+    """The marks of a function. A hint that cannot be resolved marks its value if its text has the word Secret."""
     fields: dict[str, None] = {}
     hints = hints_of(function, with_marks=True)
     whole = [
@@ -51,7 +51,7 @@ def marks_of(function: Callable[..., Any]) -> Marks:
 
 
 def hints_of(function: Callable[..., Any], *, with_marks: bool = False) -> dict[str, Any]:
-    """A function's hints, each by itself: one that cannot be resolved stays text, and spoils no other."""
+    """A function's hints, each by itself: one that cannot be resolved stays text, and the others are still read."""
     plain = _written(function)
     try:
         return get_type_hints(plain, include_extras=with_marks)
@@ -70,7 +70,7 @@ def _written(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def readable(function: Callable[..., Any], signature: inspect.Signature) -> inspect.Signature:
-    """The signature as its author would say it: `password: str`, without the mark `Annotated[str, Secret]`."""
+    """The signature as its author would write it: `password: str`, without the mark `Annotated[str, Secret]`."""
     hints = hints_of(function)
     shown = [
         one if one.annotation is one.empty else one.replace(annotation=hints.get(name, one.annotation))
@@ -97,7 +97,7 @@ def secrets_of(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> list[int | str]:
-    """What a payload must say of a call, so that readers without the function hide the same values."""
+    """The entries that a payload needs about a call, so that readers without the function hide the same values."""
     names = Redaction(tuple(extra))
     positions = [
         index

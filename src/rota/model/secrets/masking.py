@@ -9,7 +9,7 @@ _SECRET = r"(?:pass|pwd|secret|token|key|credential|authmechanismproperties)"  #
 
 # A password may hold / ? # and @ by mistake: then all of it goes, up to the last @. Digits before a / are a port.
 _LOGIN = re.compile(r"(//[^:@/?#]*):(?!\d+(?:[/,?#]|$))(?:[^/?#]*@|.*@)")
-_BARE = re.compile(r":[^:@\s]*@")  # where the // was forgotten
+_BARE = re.compile(r":[^:@\s]*@")  # if the // was forgotten
 _PARAMETER = re.compile(rf"(?<=[?&;])([^=&;]*{_SECRET}[^=&;]*)=[^&]*", re.IGNORECASE)
 _KEYWORD = re.compile(rf"\b(\w*{_SECRET}\w*\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|\S+)", re.IGNORECASE)  # as libpq writes them
 _NESTED = re.compile(r"(?<==)[^&=]*%3A%2F%2F[^&]*", re.IGNORECASE)  # a URL in a parameter of another

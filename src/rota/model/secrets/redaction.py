@@ -40,7 +40,7 @@ NAMES = (
     "session_key", "session_keys", "signing_key", "signing_keys", "token", "totp",
 )  # fmt: skip
 RESULT = "->"
-SHORTEST = 4  # characters of a value that is looked for in texts: what is shorter occurs everywhere
+SHORTEST = 4  # characters of a value that is searched for in texts: a shorter one occurs everywhere
 SHORTEST_LINE = 8  # … and of one line of a longer value, such as a private key, or of a key inside a value
 MOST_WORDS = 4  # of a name
 
@@ -53,17 +53,17 @@ class Secret:
 
 
 class Redaction(Struct, frozen=True):
-    """What is hidden from those who look: names beside NAMES that the settings give."""
+    """The values that are hidden from readers: by NAMES, and by the names that the settings add."""
 
     extra: tuple[str, ...] = ()
-    is_on: bool = True  # False: everything is shown, to somebody who may see it
+    is_on: bool = True  # False: everything is shown, to a reader who may see it
 
     def is_secret(self, name: str) -> bool:
         """Whether a value of this name is hidden: db_password, X-Api-Key and accessToken are."""
         return _ends_with(name, _known(self.extra))
 
     def call(self, payload: bytes) -> Call:
-        """The call as people may see it; no arguments where it cannot be read."""
+        """The call as people may see it; no arguments if it cannot be read."""
         try:
             return self.shown(unpack_call(payload))
         except BadPayload:
@@ -137,7 +137,7 @@ class Redaction(Struct, frozen=True):
 
 
 class _Rules(Struct, frozen=True):
-    """What is hidden of one call."""
+    """The rules for hiding the values of one call."""
 
     endings: frozenset[tuple[str, ...]]  # words that a key ends with
     exact: frozenset[int | str]  # arguments by position or name, and the result
@@ -150,11 +150,11 @@ class _Rules(Struct, frozen=True):
         return value is not None and (name in self.exact or self.hides(name, value))
 
     def hides(self, key: str, value: object) -> bool:
-        """Nothing is not hidden: that a secret is missing is what people look for."""
+        """Whether the value of a key is hidden. None is shown: readers look for a secret that is missing."""
         return value is not None and (key in self.fields or _ends_with(key, self.endings))
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """A value with what is secret inside it hidden."""
+        """A value with the secrets inside it hidden."""
         if isinstance(value, dict):
             if depth > DEEPEST:
                 return REDACTED
@@ -239,7 +239,7 @@ def _typed_forms(leaf: str) -> Iterator[str]:
 def restored_call(
     args: list[Any], kwargs: dict[str, Any], stored: Call, shown: Call
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments that came back, with the stored value for each mark that stands where one was hidden.
+    """Arguments that a client sent back, with the stored value for each placeholder that stands where one was hidden.
 
     The position of an argument names a parameter, as its keyword does.
     """
@@ -249,7 +249,7 @@ def restored_call(
 
 
 def restored(given: Any, stored: Any, shown: Any) -> Any:
-    """A value that came back, with the stored value for each mark that stands where one was hidden."""
+    """A value that a client sent back, with the stored value for each placeholder that stands where one was hidden."""
     if given == REDACTED:
         return stored if shown == REDACTED else given
     if isinstance(given, dict) and isinstance(stored, dict) and isinstance(shown, dict):
@@ -260,8 +260,9 @@ def restored(given: Any, stored: Any, shown: Any) -> Any:
 
 
 def _restored_items(given: list[Any], stored: list[Any], shown: list[Any]) -> list[Any]:
-    """Items have no names, and they move when one is removed or added. So an item gets its secrets back only if it is
-    what was shown at that index, and no other item looked the same. Any other item keeps its mark, and is refused."""
+    """Items have no names, and they move when one is removed or added. So an item gets its secrets back only if it
+    equals the item shown at that index, and no other item looked the same. Any other item keeps its placeholder, and
+    is refused."""
     came, was = [[_as_text(item) for item in items] for items in (given, shown)]
     if came == was:
         return stored

@@ -1,4 +1,4 @@
-"""How records are written where people may see them, such as in a log line: without what may hold secrets."""
+"""Writes records as people may see them, such as in a log line: without fields that may hold secrets."""
 
 from __future__ import annotations
 

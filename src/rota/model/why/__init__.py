@@ -1,1 +1,1 @@
-"""Answers of `why`, for a schedule and for a job."""
+"""Builds the answers of `why`, for a schedule and for a job."""

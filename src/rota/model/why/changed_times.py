@@ -39,7 +39,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 
 def changed_answer(schedule: Schedule, at: int, changes: Changes, now: int) -> Answer:
-    """About a time of the present rule that is decided on, and that the ledger has no entry of."""
+    """The answer about a time of the present rule that is decided, and that has no entry in the ledger."""
     if changes.instead is not None:
         return _stood_for(schedule, at, changes.instead)
     if changes.later is not None:
@@ -83,19 +83,19 @@ def put_into_past(audit: AuditRecord) -> str:
 
 
 def change_words(audit: AuditRecord) -> str:
-    """Who changed its times, when, and what."""
+    """The change of its times in words: the author, the time and the differences."""
     before, after = msgspec.json.decode(audit.before or "{}"), msgspec.json.decode(audit.after or "{}")
     said = wording.differences(timing_of(before), timing_of(after), wording.OF_SCHEDULE)
     return f"Its times were changed by {audit.by} at {wall_words(audit.at, 'UTC')} ({'; '.join(map(str, said))})."
 
 
 def change_values(audit: AuditRecord) -> Values:
-    """The same for programs: who, and when."""
+    """The author and the time of the change, for programs."""
     return {"changed_by": audit.by, "changed_at": iso_text(audit.at)}
 
 
 def timing_of(facts: dict[str, object]) -> dict[str, object]:
-    """Of the facts of a audit, those that decide when a schedule runs."""
+    """The facts of an audit record that decide when a schedule runs."""
     return {name: facts[name] for name in ("trigger", "tz", "start", "end", "jitter", "max_runs") if name in facts}
 
 
@@ -115,6 +115,7 @@ def tz_before(audit: AuditRecord) -> str:
 
 
 def _changed(audit: AuditRecord) -> dict[str, object]:
-    """What a audit says has changed. Of a value that was or became the default, it has the other one alone."""
+    """The facts that an audit record says have changed. Of a value that was or became the default, it has the other
+    one alone."""
     before, after = (msgspec.json.decode(facts or "{}") for facts in (audit.before, audit.after))
     return {**after, **before}

@@ -1,4 +1,4 @@
-"""The state of a job, what it waits for, and what to do about it: one answer for Python, the CLI and HTTP.
+"""Explains the state of a job, what it waits for, and what to do about it: one answer for Python, the CLI and HTTP.
 
 Every sentence is derived from the job's record and history, and from the nodes and the queue at the time of asking. It
 also says what a job did at an earlier instant, which is why a schedule could not run then.
@@ -24,10 +24,10 @@ Cause = Literal["running", "retry", "unknown task", "snooze", "queued", "held", 
 
 
 class Sealed(Struct, frozen=True, kw_only=True):
-    """Why a store takes no work: it is being copied, was copied, or is being filled."""
+    """Why a store accepts no work: it is being copied, was copied, or is being filled."""
 
     other: str  # the store it is copied to, or filled from
-    is_done: bool = False  # everything was copied, and work goes on there
+    is_done: bool = False  # everything was copied, and work continues there
     is_target: bool = False  # it is being filled from the other one
 
     @property
@@ -39,7 +39,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
         return f"The store is sealed while it is copied to {self.other}"
 
     def fix(self, what: str) -> str:
-        """Where it goes on: "The job runs"."""
+        """A sentence about where work continues. `what` begins it: "The job runs"."""
         if self.is_target:
             return f"{what} when the copy has ended."
         if self.is_done:
@@ -48,7 +48,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
 
 
 class Around(Struct, frozen=True, kw_only=True):
-    """What goes on around a schedule or a job: who is there to fire it and to run its jobs."""
+    """The circumstances of a schedule or a job: whether nodes can fire it and run its jobs."""
 
     now: int
     tz: str = "UTC"  # the zone in which times are shown
@@ -56,11 +56,11 @@ class Around(Struct, frozen=True, kw_only=True):
     has_worker: bool = True  # for its queue
     knows_task: bool = True  # some worker does
     is_queue_paused: bool = False
-    seal: Sealed | None = None  # why the store takes no work
+    seal: Sealed | None = None  # why the store accepts no work
 
 
 class Doing(Struct, frozen=True, kw_only=True):
-    """What a job was doing at an instant, as the end of the sentence "It had not ended: …"."""
+    """The activity of a job at an instant, as the end of the sentence "It had not ended: …"."""
 
     cause: Cause
     words: str
@@ -68,11 +68,11 @@ class Doing(Struct, frozen=True, kw_only=True):
 
 
 class JobVerdict(Struct, frozen=True, kw_only=True):
-    """The answer about a job: what it came to, in words, and what to do about it."""
+    """The answer about a job: its outcome, in words, and what to do about it."""
 
     job_id: str
     state: State
-    outcome: str  # its state, or what it waits for: waiting: queue paused
+    outcome: str  # its state, or the reason of its wait: waiting: queue paused
     sentence: str
     code: str  # of the cause, for programs and translations
     values: Values = {}
@@ -82,7 +82,7 @@ class JobVerdict(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """One case: what it came to, the sentences about it, and what to do."""
+    """One case: its outcome, the sentences about it, and what to do."""
 
     outcome: str
     words: str
@@ -92,7 +92,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 def why_job(job: Job, around: Around, awaited: Job | None = None) -> JobVerdict:
-    """Where a job is; `awaited` is the job that it waits for, if that is kept."""
+    """The answer about a job; `awaited` is the job that it waits for, if that is kept."""
     answer = _answer(job, around, awaited)
     is_coming = job.state is State.SCHEDULED and job.run_at > around.now
     return JobVerdict(
@@ -175,7 +175,7 @@ def _running(job: Job, around: Around) -> Answer:
 
 
 def waiting(job: Job, around: Around, awaited: Job | None = None) -> Answer:
-    """What a job waits for that is held, scheduled or queued."""
+    """The answer about a job that is held, scheduled or queued: what it waits for."""
     if job.state is State.HELD:
         return _held(job, around, awaited)
     if job.state is State.SCHEDULED and job.run_at > around.now:
@@ -278,7 +278,7 @@ def first_run_at(job: Job) -> int | None:
 
 
 def doing_at(job: Job, at: int, tz: str) -> Doing:
-    """What a job was doing at an instant, by its history."""
+    """The activity of a job at an instant, by its history."""
     lines = history_of(job)
     number = max((n for n, line in enumerate(lines) if line.at <= at), default=0)
     line, after = lines[number], lines[number + 1] if number + 1 < len(lines) else None
@@ -313,7 +313,7 @@ def _doing_words(job: Job, line: Move, cause: Cause, at: int, tz: str) -> str:
 
 
 def due_at(line: Move) -> int:
-    """When the job of a scheduled line may run; of any other line, its own time."""
+    """The time at which the job of a scheduled entry may run; of any other entry, its own time."""
     text = (line.data or {}).get("enqueue_at")
     return line.at if text is None else micros_of(datetime.fromisoformat(text))
 

@@ -1,4 +1,4 @@
-"""Why an occurrence was skipped as an overlap: what the live job was doing then, and what would change that."""
+"""Explains why an occurrence was an overlap: what the live job was doing then, and what would change that."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def overlap_answer(
     values |= {"of": None if live.fire_at is None else iso_text(live.fire_at)}
     if live.created_at - at > LATE:
         return _fired_together(live, rule, around, values)
-    # A job may end at the very instant for which it was found live: what counts is what it did before.
+    # A job may end at the very instant for which it was found live: its state before that instant counts.
     doing = doing_at(live, at if live.finished_at is None else min(at, live.finished_at - 1), around.tz)
     words = f"It was skipped, because job {live_id}{_of_time(live, around.tz)} had not ended: {doing.words}. {rule}"
     fix = _fix(live, doing, policy, around)

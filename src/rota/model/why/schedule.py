@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Records(Struct, frozen=True, kw_only=True):
-    """What the store has about one instant of a schedule."""
+    """The records of the store about one instant of a schedule."""
 
     occurrence: Occurrence | None = None
     job: Job | None = None  # of this entry
@@ -39,7 +39,7 @@ class Records(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """The answer: what it came to, in words, and what to do about it."""
+    """The answer: the outcome, in words, and what to do about it."""
 
     schedule_id: str
     at: int
@@ -55,7 +55,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdict:
-    """What became of the schedule at this instant."""
+    """The answer about the schedule at this instant."""
     problem = problem_of(schedule)
     entry = records.occurrence
     if records.job is not None:
@@ -74,7 +74,7 @@ def why(schedule: Schedule, at: int, records: Records, around: Around) -> Verdic
 
 
 def why_removed(schedule_id: str, at: int | None, audit: AuditRecord) -> Verdict:
-    """The answer about a schedule that is no more: who removed it, and when."""
+    """The answer about a schedule that was removed: who removed it, and when."""
     words = f"The schedule was removed by {audit.by} at {wall_words(audit.at, 'UTC')}."
     fix = f"`rota schedules changes {schedule_id}` shows what it was. Declare or add it again to have it back."
     return Verdict(
@@ -107,7 +107,7 @@ def expected_after(schedule: Schedule, at: int) -> int | None:
 
 
 def instant_to_explain(schedule: Schedule, now: int) -> int:
-    """The instant that is meant where none is named: the last expected time, else the first one to come, else now."""
+    """The instant that is meant if none is named: the last expected time, else the first one to come, else now."""
     this_second = now // SECOND * SECOND
     if problem_of(schedule) is not None:
         return this_second
@@ -135,7 +135,7 @@ def _is_passed(schedule: Schedule, at: int) -> bool:
     return any(one.after < at <= one.through and at not in one.slots for one in schedule.detours)
 
 
-# Where its job is kept.
+# If its job is kept.
 
 
 def _of_job(schedule: Schedule, at: int, job: Job, records: Records, around: Around) -> Answer:
@@ -193,7 +193,7 @@ def _how_it_went(job: Job, around: Around) -> str:
 
 
 def _why_late(job: Job, at: int, began: int) -> Answer:
-    """What its history says it waited for, and what to do about that."""
+    """The answer about a late run: what it waited for by its history, and what to do about that."""
     lines = [line for line in history_of(job) if line.at <= began]
     held = next((line for line in lines if line.state is State.HELD), None)
     if held is not None:
@@ -215,11 +215,11 @@ def _why_late(job: Job, at: int, began: int) -> Answer:
     return Answer(outcome="late", words=words, fix=fix, code="late.queue", values={"queue": job.queue})
 
 
-# Where the ledger has an entry of it.
+# If the ledger has an entry of it.
 
 
 def _of_entry(schedule: Schedule, at: int, records: Records, around: Around) -> Answer:
-    """What is recorded where no job is kept (any more)."""
+    """The answer about an entry whose job is not kept (any more)."""
     entry, move = records.occurrence, records.move
     assert entry is not None  # noqa: S101 - the callers have looked
     if entry.outcome == "coalesced":
@@ -294,7 +294,7 @@ def _not_caught_up_words(schedule: Schedule, missed: str) -> tuple[str, str]:
 
 
 def _refused_by_key(schedule: Schedule, outcome: str, holder: str) -> Answer:
-    """What is said of an entry whose key another job held."""
+    """The answer about an entry whose key another job held."""
     key = f"the unique key {schedule.spec.key!r}" if schedule.spec.key else "the unique key that this schedule had then"
     words = f"It was skipped, because job {holder} held {key}. One job at a time has a key."
     own = "If the schedule should run beside that job, give its jobs a key of their own."
@@ -324,7 +324,7 @@ def _missed(schedule: Schedule, entry: Occurrence, move: AuditRecord | None) -> 
     return f"It was missed: no scheduler fired the schedule {span}."
 
 
-# Where nothing is recorded.
+# If nothing is recorded.
 
 
 def _broken(schedule: Schedule, problem: str) -> Answer:
@@ -334,7 +334,7 @@ def _broken(schedule: Schedule, problem: str) -> Answer:
 
 
 def _open(schedule: Schedule, at: int, around: Around) -> Answer:
-    """An expected time that nobody has decided on yet."""
+    """The answer about an expected time that is not decided yet."""
     if (silent := silence_answer(schedule, at, around.now)) is not None:
         return silent
     if schedule.is_spent:
@@ -406,7 +406,7 @@ def _not_expected(schedule: Schedule, at: int, retimed: AuditRecord | None, arou
 
 
 def _clock_change(schedule: Schedule, at: int) -> str:
-    """Where the clocks were changed: what that did to this run."""
+    """The effect of a clock change on this run, in words; empty if there was none."""
     if problem_of(schedule) is not None:
         return ""
     moment = find_zone(schedule.spec.tz).datetime_of(at // SECOND - 1)
@@ -420,7 +420,7 @@ def _clock_change(schedule: Schedule, at: int) -> str:
 
 
 def _second_pass(schedule: Schedule, at: int) -> str:
-    """What is said of a wall time that comes a second time, if its first pass was the run."""
+    """The message about a wall time that comes a second time, if its first pass was the run."""
     zone = find_zone(schedule.spec.tz)
     for caveat in schedule.trigger.warnings("4h", after=zone.datetime_of(at // SECOND - 4 * 3600)):
         if caveat.kind != "repeat" or caveat.at is None:

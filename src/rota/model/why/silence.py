@@ -1,4 +1,5 @@
-"""Why a schedule is silent: it is retired, disabled or paused, by itself or with its tenant. And how it goes on.
+"""Explains why a schedule is silent (it is retired, disabled or paused, by itself or with its tenant), and how to
+resume it.
 
 Several of these can hold at once. The fix names a step for each of them, because one alone changes nothing.
 """

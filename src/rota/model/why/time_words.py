@@ -1,4 +1,4 @@
-"""Instants and spans as people read them, for the answers of `why`."""
+"""Writes instants and spans as people read them, for the answers of `why`."""
 
 from __future__ import annotations
 
