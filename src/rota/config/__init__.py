@@ -1,1 +1,1 @@
-"""Settings: what they are, where they are said (defaults, rota.yaml, ROTA_* variables, code), and which one counts."""
+"""Reads settings from defaults, rota.yaml, ROTA_* variables and code, and decides which value applies."""

@@ -1,6 +1,7 @@
-"""What a rota.yaml declares beside settings: schedules, tenants, sources, document queues and alerts, with their lines.
+"""Defines what rota.yaml may declare beside settings: schedules, tenants, sources, document queues and alerts.
 
-Tasks are names here: which app has them, and whether the arguments fit, is checked by the code that has the app.
+Each declaration has its line. Tasks are names here: the code that has the app checks that it has them, and that the
+arguments fit.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class FileSchedule(Struct, frozen=True, kw_only=True):
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    places: dict[str, str] = {}  # where each key was said
+    places: dict[str, str] = {}  # the line of each key
     misread: frozenset[str] = frozenset()  # keys whose values could not be read; the file was refused because of them
 
     def at(self, key: str) -> str:
-        """Where a key was said, or else the schedule."""
+        """The line of a key, or else that of the schedule."""
         return self.places.get(key, self.place)
 
 
@@ -72,13 +73,13 @@ class FileDocuments(Struct, frozen=True, kw_only=True):
     handler: str
     collection: str | None = None
     condition: dict[str, Any] | None = None
-    kind: dict[str, str] = {}  # what only some kinds of sources take: key, times
+    kind: dict[str, str] = {}  # options of some kinds of sources only: key, times
     fields: dict[str, str | None] = {}  # paths by the names of Fields
     options: dict[str, Any] = {}
-    places: dict[str, str] = {}  # where each key was said
+    places: dict[str, str] = {}  # the line of each key
 
     def at(self, key: str) -> str:
-        """Where a key was said, and the key, to begin an error with: `rota.yaml:3: documents.reminders.source`."""
+        """The line of a key, and the key, to begin an error with: `rota.yaml:3: documents.reminders.source`."""
         return f"{self.places.get(key, self.place)}: documents.{self.name}.{key}"
 
 
@@ -91,7 +92,7 @@ class Mistaken(Struct, frozen=True, kw_only=True):
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """All that a file declares."""
+    """All declarations of a file."""
 
     schedules: tuple[FileSchedule, ...] = ()
     tenants: tuple[FileTenant, ...] = ()

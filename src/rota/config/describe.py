@@ -1,4 +1,4 @@
-"""A commented rota.yaml to begin with, made from the settings that there are."""
+"""Writes a commented rota.yaml to begin with, made from the settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sample(app: str) -> str:
 
 
 def _comment(key: Key) -> Iterator[str]:
-    """What it means. Two signs, so that a line to uncomment differs from one to read."""
+    """The meaning of a key. Two signs, so that a line to uncomment differs from one to read."""
     otherwise = f" Default: {key.otherwise}." if key.otherwise and key.otherwise not in {"none", key.example} else ""
     text = f"{key.meaning}{otherwise}".replace("`", "")
     yield from (f"## {line}" for line in textwrap.wrap(text, WIDTH))

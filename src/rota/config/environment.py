@@ -1,6 +1,7 @@
-"""The environment: ROTA_LEASE=30s says `lease`, ROTA_WORKER_CONCURRENCY=4 says `worker.concurrency`.
+"""Reads settings from the environment: ROTA_LEASE=30s sets `lease`, ROTA_WORKER_CONCURRENCY=4 sets
+`worker.concurrency`.
 
-Variables that name no setting are left alone: orchestrators put their own there (ROTA_PORT, ROTA_SERVICE_HOST).
+Variables that name no setting are ignored: orchestrators put their own there (ROTA_PORT, ROTA_SERVICE_HOST).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _OTHERS = (CONFIG, "ROTA_DEBUG")
 
 
 def read_environment(environment: Mapping[str, str], folder: Path) -> Reading:
-    """What the variables say. An empty one says nothing, as where a deployment passes on one that it does not have."""
+    """The settings of the variables. An empty variable sets nothing, as when a deployment passes on one that it does
+    not have."""
     layer: Layer = {}
     complaints: list[str] = []
     for key in KEYS.values():
@@ -37,7 +39,7 @@ def read_environment(environment: Mapping[str, str], folder: Path) -> Reading:
 
 
 def near_misses(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variables that name no setting, each with the one that was probably meant."""
+    """Variables that name no setting, each with the one that it probably should be."""
     import difflib  # noqa: PLC0415 - only lint asks
 
     known = [*(key.variable for key in KEYS.values()), *_OTHERS]

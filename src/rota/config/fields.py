@@ -1,4 +1,5 @@
-"""What schedules, tenants, sources, document queues and alerts may say in rota.yaml: each key's kind and meaning.
+"""Defines the keys of schedules, tenants, sources, document queues and alerts in rota.yaml: each key's kind and
+meaning.
 
 Errors and the reference are made from these tables.
 """

@@ -1,4 +1,4 @@
-"""Finding rota.yaml: in the folder, else in its parents up to the project's root; or where ROTA_CONFIG points."""
+"""Finds rota.yaml: in the folder, else in its parents up to the project's root; or at the path in ROTA_CONFIG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "rota.yaml"
 
 
 def find_file(folder: Path, environment: Mapping[str, str]) -> Path | None:
-    """The file that counts for a process in this folder; None if there is none."""
+    """The file that applies to a process in this folder; None if there is none."""
     named = environment.get(CONFIG, "").strip()
     if named:
         return _named(folder / Path(named).expanduser())
@@ -49,7 +49,8 @@ def _home() -> Path | None:
 
 
 def _is_anybodys(folder: Path) -> bool:
-    """Whether anyone may write there, as in /tmp: a file of settings names code, and must not be planted by others."""
+    """Whether anyone may write there, as in /tmp: a file of settings names code, and other users must not be able to
+    add one."""
     try:
         return bool(folder.stat().st_mode & stat.S_IWOTH)
     except OSError:

@@ -1,5 +1,5 @@
-"""Arguments in rota.yaml: values as JSON has them. What one reader of YAML takes for text and another for a number or
-a truth (no, 010, 1_000) is refused, with how to say which is meant."""
+"""Reads arguments in rota.yaml as JSON values. A text that one reader of YAML takes for text and another for a
+number or a boolean (no, 010, 1_000) is refused; the error shows how to write each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rota.config.nodes import Walk
 
 WANTED = "text, a number, true, false, null, a list or a mapping"
-LONGEST_NUMBER = 30  # characters; what is longer is no number of anything
+LONGEST_NUMBER = 30  # characters; a longer text is not a number
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)

@@ -1,6 +1,6 @@
-"""Kinds of settings: how the text of a value is read, and what to ask for where it cannot be.
+"""Reads the text of a value by the kind of its setting, and describes the wanted form if that fails.
 
-Files and environment hand in text, never what YAML makes of it: `no` stays a name, `010` is not eight.
+Files and the environment provide text, never YAML's interpretation of it: `no` stays a name, `010` is not eight.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class Kind(Protocol):
-    """How one kind of value is read and written. What cannot be read raises one of Rota's errors."""
+    """How one kind of value is read and written. A text that cannot be read raises one of Rota's errors."""
 
     @property
     def wanted(self) -> str:
-        """What a value of this kind looks like, to follow the word "wanted"."""
+        """The form of a value of this kind, to follow the word "wanted"."""
 
     def read(self, text: Any) -> Any:
-        """The value that a text says."""
+        """The value of a text."""
 
     def text(self, value: Any) -> str:
         """The value as people write it."""
@@ -63,7 +63,7 @@ class Kind(Protocol):
 
 
 class _Plain(Struct, frozen=True):
-    """What is written as it is read."""
+    """A value that is written as it is read."""
 
     def text(self, value: Any) -> str:
         return str(value)
@@ -84,7 +84,7 @@ class _Words(_Plain, frozen=True):
 
 
 class _Unshown(_Plain, frozen=True):
-    """What neither a list of settings nor an error shows."""
+    """A value that neither a list of settings nor an error shows."""
 
     def text(self, value: Any) -> str:
         return "********" if value else ""
@@ -111,11 +111,11 @@ class Url(_Plain, frozen=True):
         return str(text)
 
     def shown(self, text: str) -> str:
-        return super().shown(masked(text))  # a password is not shown for a slip elsewhere in the URL
+        return super().shown(masked(text))  # a password is not shown because of a mistake elsewhere in the URL
 
 
 class DocumentsUrl(Url, frozen=True):
-    """Where documents are: a server or file by its URL, or a source that code makes."""
+    """The location of documents: a server or file by its URL, or a source that code makes."""
 
     wanted: str = "a URL such as mongodb://localhost/shop, or module:name of a source that your code makes"
 
@@ -124,7 +124,7 @@ class DocumentsUrl(Url, frozen=True):
 
 
 class Callee(_Plain, frozen=True):
-    """What is called: a function of a module, or a task."""
+    """A function of a module, or a task."""
 
     wanted: str = "a function as module:name, or the name of a task of the app"
 
@@ -133,7 +133,7 @@ class Callee(_Plain, frozen=True):
 
 
 class FieldPath(_Plain, frozen=True):
-    """Where a document keeps a value."""
+    """The path of a value in a document."""
 
     wanted: str = "the path of a field, such as sleepUntil or job.sleepUntil, and not through a list"
 
@@ -261,7 +261,7 @@ class Hosts(_Words, frozen=True):
 
 
 class Secret(_Unshown, frozen=True):
-    """What is never shown again."""
+    """A value that is never shown again."""
 
     wanted: str = "a secret of 16 to 256 characters without spaces"
 
@@ -338,14 +338,14 @@ class Flag(_Plain, frozen=True):
 
 
 class Span(Duration, frozen=True):
-    """A span of time, as the API takes it."""
+    """A span of time, as the API accepts it."""
 
     def read(self, text: Any) -> Any:
         return timedelta(microseconds=super().read(text))
 
 
 class FineSpan(_Plain, frozen=True):
-    """A span of time that may be shorter than a second, as the API takes it."""
+    """A span of time that may be shorter than a second, as the API accepts it."""
 
     wanted: str = "a duration such as 90s, 1h30m or 250ms"
 
@@ -408,7 +408,7 @@ class WebUrl(_Unshown, frozen=True):
 
 
 class WebhookSecret(_Unshown, frozen=True):
-    """What signs the requests of a webhook."""
+    """The secret that signs the requests of a webhook."""
 
     wanted: str = SECRET_WANTED
 

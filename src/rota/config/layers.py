@@ -1,4 +1,4 @@
-"""Keeps settings with where each was set. A later layer overrides an earlier one, key by key."""
+"""Stores settings with the origin of each. A later layer overrides an earlier one, key by key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Literal["default", "file", "environment", "code", "option"]
 
 
 class Origin(Struct, frozen=True):
-    """Where a value was said: in words, and the folder from which its relative paths begin."""
+    """The origin of a value: in words, and the folder from which its relative paths begin."""
 
     kind: Kind
     words: str  # default, rota.yaml:3, ROTA_LEASE, code, --store
@@ -34,7 +34,7 @@ CODE = Origin("code", "code")
 
 
 class Reading(NamedTuple):
-    """What one place says, and what is wrong with it."""
+    """The values of one source, and the complaints about it."""
 
     layer: Layer
     complaints: list[str]

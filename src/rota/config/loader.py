@@ -1,6 +1,6 @@
-"""Finds the value that counts: defaults < rota.yaml < ROTA_* variables < arguments, each with where it came from.
+"""Finds the value that applies: defaults < rota.yaml < ROTA_* variables < arguments, each with its origin.
 
-What code passes to App(…) is an argument: a deployment decides what the code leaves open.
+The values that code passes to App(…) are arguments: a deployment sets only the values that the code leaves open.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Overruled(Struct, frozen=True):
-    """A value that a file or the environment says and that an argument overrules."""
+    """A value of a file or the environment that an argument overrides."""
 
     path: str
     origin: Origin
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
-    """The settings that count, where each was said, and the file that was read."""
+    """The settings that apply, the origin of each, and the file that was read."""
 
     settings: Settings
     origins: dict[str, Origin]  # by the key's path
@@ -43,12 +43,12 @@ class Resolved(Struct, frozen=True, kw_only=True):
 
     @property
     def folder(self) -> Path | None:
-        """Where the file is; None without one."""
+        """The folder of the file; None if there is no file."""
         return self.file.absolute().parent if self.file else None
 
 
 def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, str] | None = None) -> Resolved:
-    """The settings for a process that runs in this folder. Everything that is wrong is one BadSettings."""
+    """The settings for a process that runs in this folder. All mistakes are raised as one BadSettings."""
     found, complaints = survey(folder, given, environment)
     if complaints:
         raise BadSettings(*complaints)
@@ -58,7 +58,7 @@ def resolve(folder: Path, given: Layer | None = None, environment: Mapping[str, 
 def survey(
     folder: Path, given: Layer | None = None, environment: Mapping[str, str] | None = None
 ) -> tuple[Resolved, list[str]]:
-    """What can be understood of the settings, and everything that is wrong with them."""
+    """The settings as far as they can be read, and all complaints about them."""
     variables = os.environ if environment is None else environment
     file = find_file(folder, variables)
     said = [_read(file), read_environment(variables, folder)]
@@ -91,7 +91,7 @@ def from_code(
     retention: Retention | None,
     redact: object = None,
 ) -> Layer:
-    """What an App was given, as a layer; None is nothing said. A namespace is its store's to judge."""
+    """The arguments of an App, as a layer; None sets nothing. The store checks a namespace."""
     said: dict[str, Any] = {}
     if store is not None:
         said["store"] = store if isinstance(store, str) else _named(store)
@@ -106,13 +106,13 @@ def from_code(
 
 
 def _named(store: object) -> str:
-    """What the code made itself; a client's own words might hold a password."""
+    """The description of a store that the code made. A client's own description might contain a password."""
     return store.describe() if isinstance(store, Store) else f"a {type(store).__qualname__}"
 
 
 def _read(file: Path | None) -> Reading:
     if file is None:
         return Reading({}, [])
-    from rota.config.yaml_file import read_file  # noqa: PLC0415 - only who has a file pays for it
+    from rota.config.yaml_file import read_file  # noqa: PLC0415 - not needed without a file
 
     return read_file(file)

@@ -1,7 +1,7 @@
-"""Nodes of a YAML tree: what each says as text, and a walk over them that collects complaints with their lines.
+"""Reads nodes of a YAML tree as text, and walks over them to collect complaints with their lines.
 
-A node that is named by aliases is walked each time it is named, so the walk counts its steps and ends where they are
-too many: a few lines of aliases of aliases would otherwise stand for more than any memory holds.
+A node that is named by aliases is walked each time it is named, so the walk counts its steps and ends if they are too
+many: a few lines of aliases of aliases would otherwise stand for more than any memory holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TooMuch(Exception):
 
 
 class Walk:
-    """Where the nodes are, how many were visited, and what is wrong with them."""
+    """Collects the places of nodes, the number of visited ones, and the complaints about them."""
 
     def __init__(self, place: str) -> None:
         self.complaints: list[str] = []
@@ -45,7 +45,7 @@ class Walk:
             self._give_up()
 
     def pairs(self, mapping: Any, prefix: str, wanted: str = "the name of a setting") -> Iterator[tuple[str, Any, Any]]:
-        """Names with their nodes; one that is said twice is a complaint, as is one that is no name."""
+        """Names with their nodes; a name that occurs twice is a complaint, as is one that is no name."""
         seen: dict[str, int] = {}
         for key_node, node in mapping.value:
             self.step()
@@ -97,7 +97,7 @@ def is_null(node: Any) -> bool:
 
 
 def kind_words(node: Any) -> str:
-    """What a node is, in words."""
+    """A description of a node."""
     if is_null(node):
         return "nothing"
     usual = {"mapping": {f"{STANDARD}map"}, "sequence": {f"{STANDARD}seq"}}.get(node.id, PLAIN)

@@ -1,4 +1,4 @@
-"""Reads what rota.yaml declares: schedules, tenants, sources, document queues and alerts. Each error names its line.
+"""Reads the declarations of rota.yaml: schedules, tenants, sources, document queues, alerts. Errors name the line.
 
 A declaration with a complaint is kept apart, as far as it could be read; the file as a whole is refused by the code
 that reads the complaints.
@@ -53,7 +53,7 @@ EXAMPLES = {
 
 
 class DeclarationReader:
-    """Reads the parts, in whatever order they stand."""
+    """Reads the parts, in any order."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
@@ -85,7 +85,7 @@ class DeclarationReader:
         )
 
     def read(self, part: str, node: Any) -> None:
-        """One of the parts; nothing below it says nothing."""
+        """One of the parts; a part with nothing below it has no effect."""
         readers: dict[str, tuple[Callable[[str], str], Callable[[str, str, Any, Any], None]]] = {
             "schedules": (check_schedule_id, self._read_schedule),
             "tenants": (lambda name: check_name("tenant", name), self._read_tenant),
@@ -150,13 +150,13 @@ class DeclarationReader:
     def _misread(
         self, nodes: Mapping[str, Any], read: set[str], trigger: str | None, args: Any, kwargs: Any
     ) -> Iterator[str]:
-        """The keys that were said and whose values are not known."""
+        """The keys that were given and whose values are not known."""
         known = read | ({*TRIGGER_KEYS} if trigger is not None else set())
         known |= {key for key, value in (("args", args), ("kwargs", kwargs)) if value is not None}
         yield from (key for key, node in nodes.items() if key not in known and not is_null(node))
 
     def _call(self, path: str, nodes: Mapping[str, Any]) -> tuple[list[Any] | None, dict[str, Any] | None]:
-        """The arguments, as JSON can keep them; None where none were said, or what was said could not be read."""
+        """The arguments, as JSON can keep them; None if none were given, or they could not be read."""
         args = self._arguments(path, nodes, "args", is_right=is_list)
         kwargs = self._arguments(path, nodes, "kwargs", is_right=is_mapping)
         try:
@@ -180,7 +180,7 @@ class DeclarationReader:
             return None
 
     def _check_bounds(self, path: str, nodes: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """An end before its start is a slip; a day and an instant are compared once the timezone is known."""
+        """An end before its start is a mistake; a day and an instant are compared once the timezone is known."""
         start: date | None = options.get("start")
         end: date | None = options.get("end")
         if start is not None and end is not None and type(start) is type(end) and end < start:
@@ -312,7 +312,7 @@ class DeclarationReader:
         if len(self._walk.complaints) == before:
             self._heartbeats.append(make_heartbeat(name, place=self._walk.at(key_node), **options))
 
-    # What they share.
+    # Shared steps.
 
     def _nodes(self, path: str, mapping: Any, known: Mapping[str, Field]) -> dict[str, Any]:
         """The keys that there can be, each with its node."""

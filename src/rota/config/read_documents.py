@@ -1,4 +1,5 @@
-"""What only document queues say in rota.yaml: a condition, paths of fields, and a collection if the source is a URL."""
+"""Reads the keys that only document queues have in rota.yaml: a condition, paths of fields, and a collection if the
+source is a URL."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ LOCK = ("locked_until", "locked_by")
 
 
 def read_condition(walk: Walk, path: str, node: Any) -> dict[str, Any] | None:
-    """The condition as JSON has it; None if none is said."""
+    """The condition as JSON has it; None if there is none."""
     if node is None or is_null(node):
         return None
     if not is_mapping(node):

@@ -1,4 +1,4 @@
-"""When a schedule of rota.yaml runs: one of cron, every, calendar and once, checked as code checks it."""
+"""Reads when a schedule of rota.yaml runs: one of cron, every, calendar and once, checked as code checks it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _checked(walk: Walk, path: str, key: str, node: Any, make: Callable[[str], T
 
 
 def _read_calendar(walk: Walk, path: str, node: Any) -> Trigger | None:
-    """A rule said key by key: each is a word of the trigger's text form."""
+    """A rule given key by key: each is a word of the trigger's text form."""
     before = len(walk.complaints)
     words = []
     for name, key_node, inner in walk.pairs(node, f"{path}.", "the name of a key"):

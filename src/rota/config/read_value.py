@@ -1,4 +1,4 @@
-"""One value of rota.yaml: a node read by its kind, or a complaint that says what was got and what is wanted."""
+"""Reads one value of rota.yaml: a node read by its kind, or a complaint with the value and the wanted form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """A value that was understood."""
+    """A value that was read."""
 
     value: Any
 

@@ -1,4 +1,4 @@
-"""Checks the arguments of `app.start()`, and takes the settings for those that are not given."""
+"""Checks the arguments of `app.start()`, and uses the settings for those that are not given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StartOptions(TypedDict, total=False):
-    """What a caller may say about a node; None leaves it to the settings."""
+    """The options of a node that a caller may set; None leaves one to the settings."""
 
     queues: Sequence[str] | None
     concurrency: int | None
@@ -40,7 +40,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
 
 
 def run_settings(settings: Settings, **options: Unpack[StartOptions]) -> RunSettings:
-    """BadOption if an argument makes no sense."""
+    """The settings of a node. BadOption if an argument makes no sense."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     worker = settings.worker
     return RunSettings(

@@ -1,4 +1,4 @@
-"""All settings: the one place that says each key's type, range, default and meaning.
+"""Defines all settings: each key's type, range, default and meaning, in one place.
 
 The keys of rota.yaml, the ROTA_* variables, the errors about them and the reference are all made from these classes.
 """
@@ -46,11 +46,11 @@ _KEPT = Retention()
 
 
 class Says(Struct, frozen=True):
-    """What an annotation says about a setting: how it is read, what it means, and what counts where it is not set."""
+    """The description of a setting: its kind, its meaning, and the value that applies if it is not set."""
 
     kind: Kind
     meaning: str
-    otherwise: str = ""  # what counts where the default is None
+    otherwise: str = ""  # the value that applies if the default is None
     example: str = ""  # likewise, for a file to begin with
 
 
@@ -94,7 +94,7 @@ class WorkerPart(Struct, frozen=True, kw_only=True):
 
 
 class RetentionPart(Struct, frozen=True, kw_only=True):
-    """How long what has ended is kept."""
+    """How long finished records are kept."""
 
     succeeded: Annotated[int, Says(Duration(), "How long jobs are kept that succeeded.")] = _KEPT.succeeded_for
     failed: Annotated[int, Says(Duration(), "How long jobs are kept that failed.")] = _KEPT.failed_for
@@ -121,7 +121,7 @@ class RetentionPart(Struct, frozen=True, kw_only=True):
         )
 
     def as_retention(self) -> Retention:
-        """For the store."""
+        """The same for the store."""
         return Retention(
             succeeded_for=self.succeeded,
             failed_for=self.failed,
@@ -133,7 +133,7 @@ class RetentionPart(Struct, frozen=True, kw_only=True):
 
 
 class LogPart(Struct, frozen=True, kw_only=True):
-    """What commands that run services write to stderr."""
+    """The messages that long-running commands write to stderr."""
 
     level: Annotated[
         str | None,
@@ -150,7 +150,7 @@ class LogPart(Struct, frozen=True, kw_only=True):
 
 
 class WebPart(Struct, frozen=True, kw_only=True):
-    """Who may use the HTTP API."""
+    """Access to the HTTP API."""
 
     token: Annotated[
         str | None,
@@ -191,7 +191,7 @@ class WebPart(Struct, frozen=True, kw_only=True):
 
 
 class AlertingPart(Struct, frozen=True, kw_only=True):
-    """How alert rules are checked, and what webhooks may reach."""
+    """How alert rules are checked, and the addresses that webhooks may reach."""
 
     every: Annotated[int, Says(Duration("10m"), "How often the alert rules are checked.")] = 15 * SECOND
     secret: Annotated[
@@ -224,7 +224,7 @@ class AlertingPart(Struct, frozen=True, kw_only=True):
 
 
 class SmtpPart(Struct, frozen=True, kw_only=True):
-    """The mail server that alerts by e-mail are handed to."""
+    """The mail server that sends alerts by e-mail."""
 
     host: Annotated[
         str | None, Says(Text("the name of a mail server"), "The mail server.", "none", "mail.example.org")
@@ -301,7 +301,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """One setting: its place, kind, meaning and default."""
+    """One setting: its path, kind, meaning and default."""
 
     path: str  # as in worker.concurrency
     kind: Kind

@@ -1,4 +1,4 @@
-"""Words of errors about settings: what was got, what is wanted, what was probably meant."""
+"""Writes errors about settings: the value given, the form wanted, and the probable intention."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def unknown_key(path: str, name: str, known: Iterable[str], noun: str = "key") -
 
 
 def meant(word: str, known: Iterable[str]) -> str | None:
-    """Which of the known words a mistyped one probably is."""
+    """The known word that a mistyped one probably is."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return close[0] if close else None
 
 
 def shown_path(path: Path) -> str:
-    """From here where it lies below, in full where it does not."""
+    """The path relative to the working directory if it is below it, otherwise the full path."""
     try:
         near = os.path.relpath(path)
     except (OSError, ValueError):

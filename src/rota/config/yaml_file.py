@@ -1,4 +1,4 @@
-"""rota.yaml: settings, and what is declared beside them, with line numbers, so that every complaint names its line.
+"""Reads rota.yaml: settings and declarations, with line numbers, so that every complaint names its line.
 
 Values are composed, not constructed: no tag makes an object, and `no` stays a name.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_file(path: Path) -> Reading:
-    """What the file says, and everything that is wrong with it."""
+    """The content of the file, and all complaints about it."""
     place = shown_path(path)
     try:
         root = tree_of(path)

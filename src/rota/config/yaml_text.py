@@ -1,4 +1,4 @@
-"""The text of rota.yaml as a tree of nodes with line numbers. Nothing in it is executed: no tag makes an object."""
+"""Reads rota.yaml as a tree of nodes with line numbers. Nothing in it is executed: no tag makes an object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Unreadable(Exception):
 
 
 def tree_of(path: Path) -> Any:
-    """The root of the tree; None for a file that says nothing."""
+    """The root of the tree; None if the file is empty."""
     return _compose(_text_of(path))
 
 
@@ -46,7 +46,7 @@ def _text_of(path: Path) -> str:
 
 
 def _compose(text: str) -> Any:
-    import yaml  # noqa: PLC0415 - only who has a file pays for it
+    import yaml  # noqa: PLC0415 - not needed without a file
 
     fast = getattr(yaml, "CSafeLoader", None)  # ten times as fast, if PyYAML was built with libyaml
     try:
