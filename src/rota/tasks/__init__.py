@@ -1,1 +1,1 @@
-"""Functions under names: tasks, their options, their arguments, and the registry."""
+"""Defines tasks: functions under names, with their options, their arguments and the registry."""

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from rota.model.jobs.payload import Call
 
-_CLOSED = object()  # a parameter whose hint says what its value is
+_CLOSED = object()  # a parameter whose hint names the type of its value
 _CHECKED = (str, int, float, bool, list, dict)
 _SCALARS = (str, int, float, bool, type(None))
 _PLAIN = {Any, str, int, float, bool, list, dict, type(None), inspect.Parameter.empty, object}
 
 
 class Signature:
-    """One function's parameters, looked at once."""
+    """One function's parameters, read once."""
 
     def __init__(self, function: Callable[..., Any], name: str, codecs: Codecs | None = None) -> None:
         self._function = function
@@ -45,7 +45,7 @@ class Signature:
         self._open: dict[str, Any] | None = None  # parameters whose hints say too little to make a value again
         self._marks: Marks | None = None
         self._scalars: dict[str, tuple[type, ...]] | None = None
-        self.shows_all: bool | None = None  # nothing of it is hidden by a mark or by the names of always
+        self.shows_all: bool | None = None  # no parameter is hidden by a mark or by the names that are always hidden
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -54,17 +54,17 @@ class Signature:
 
     @property
     def marks(self) -> Marks:
-        """What the hints mark as secret; looked for once."""
+        """The values that the hints mark as secret; read once."""
         if self._marks is None:
             self._marks = marks_of(self._function)
         return self._marks
 
     def is_secret(self, name: str, extra: tuple[str, ...] = ()) -> bool:
-        """Whether the value of this parameter is hidden from those who look."""
+        """Whether the value of this parameter is hidden from readers."""
         return name in self.marks.parameters or Redaction(extra).is_secret(name)
 
     def secrets(self, args: tuple[Any, ...], kwargs: dict[str, Any], extra: tuple[str, ...] = ()) -> list[int | str]:
-        """What a payload of this call must say is secret; most say nothing."""
+        """The entries of a payload that name the secrets of this call; most calls have none."""
         if self.shows_all is None:
             self.shows_all = not self.marks and not any(map(self.is_secret, self.parameters))
         if self.shows_all and not extra and all(map(is_scalar, args)) and all(map(is_scalar, kwargs.values())):
@@ -95,7 +95,7 @@ class Signature:
             ) from err
 
     def check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Refuse a value that is not what a plain hint such as `int` or `str | None` says. It is not shown."""
+        """Refuse a value that does not fit a plain hint such as `int` or `str | None`. It is not shown."""
         if self._scalars is None:
             self._scalars = self._find_scalars()
         if not self._scalars:
@@ -117,7 +117,7 @@ class Signature:
                         )
 
     def wrong_result(self, value: Any) -> str:
-        """Why a result is not what a plain return hint says; "" if it is."""
+        """Why a result does not fit a plain return hint; "" if it does."""
         if self._scalars is None:
             self._scalars = self._find_scalars()
         kinds = self._scalars.get("return")
@@ -171,7 +171,7 @@ class Signature:
         return {name: hints.get(name, Any) for name in self.parameters if is_open(hints.get(name, Any))}
 
     def typed(self, call: Call) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments as the hints ask for them: a date where JSON has text."""
+        """The arguments as the hints define them: a date where JSON has text."""
         types = self._needed_types()
         if not types:
             return call.args, call.kwargs
@@ -187,7 +187,8 @@ class Signature:
         return list(bound.args), bound.kwargs
 
     def misfit(self, call: Call) -> str:
-        """Why the function, as it is now, does not take a call that was kept; "" if it does, or if nobody can know."""
+        """Why the function, as it is now, does not take a call that was stored; "" if it does, or if that cannot be
+        known."""
         if call.passed is Passed.REPLACED:
             return ""
         return next(self.misfits(call), "")
@@ -233,7 +234,7 @@ class Signature:
         return ""
 
     def _plain_types(self) -> dict[str, Any]:
-        """Parameters with a plain hint; None is let through where it is the default."""
+        """Parameters with a plain hint; None is accepted if it is the default."""
         hints = hints_of(self._function)
         return {
             name: hints[name]
@@ -261,7 +262,7 @@ class Signature:
         return Any if hint is type(None) or isinstance(hint, str) else hint
 
     def _converted(self, name: str, value: Any, hint: Any, *, strict: bool = False) -> Any:
-        """An argument as its hint asks for it; of `*rest` and `**rest`, each."""
+        """An argument as its hint defines it; of `*rest` and `**rest`, each."""
         match self.parameters[name].kind:
             case inspect.Parameter.VAR_POSITIONAL:
                 return tuple(self._convert(name, item, hint, strict=strict) for item in value)
@@ -287,11 +288,11 @@ class Signature:
                 )
             ) from None  # the cause has the value
         except (TypeError, NotImplementedError):
-            return value  # a hint that no JSON value can become: the function gets what was sent
+            return value  # a hint that no JSON value can become: the function gets the value that was sent
 
 
 def decode_value(packed: bytes, hint: Any, codecs: Codecs) -> Any:
-    """JSON as the type that a hint names; as plain JSON where it names none that JSON can become."""
+    """JSON as the type that a hint names; as plain JSON if the hint names no type that JSON can become."""
     try:
         return msgspec.json.decode(packed, type=hint, strict=False, dec_hook=codecs.decode)
     except (msgspec.ValidationError, TypeError, NotImplementedError):
@@ -299,7 +300,7 @@ def decode_value(packed: bytes, hint: Any, codecs: Codecs) -> Any:
 
 
 def _scalar_kinds(hint: Any) -> tuple[type, ...]:
-    """The types of a plain hint, or of a union of such; () if it says something else."""
+    """The types of a plain hint, or of a union of such; () for any other hint."""
     if hint in _SCALARS:
         return (hint,)
     parts = get_args(hint) if get_origin(hint) in {Union, UnionType} else ()

@@ -1,4 +1,4 @@
-"""The handle that `enqueue` returns: one job, read from the store when a caller first asks for a field."""
+"""Defines the handle that `enqueue` returns: one job, read from the store when a caller first asks for a field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class JobReader(Protocol):
-    """What a handle needs of `app.jobs`."""
+    """The part of `app.jobs` that a handle needs."""
 
     def read(self, job_id: str) -> JobRecord: ...
 
@@ -72,7 +72,7 @@ class Job(Generic[R_co]):
         self._jobs = jobs
         self._record = record
         self.id = job_id
-        self.existed = existed  # its key was taken: this is the job that was there already
+        self.existed = existed  # its key was in use: this is the job that had it
 
     @property
     def record(self) -> JobRecord:
@@ -108,7 +108,7 @@ class Job(Generic[R_co]):
 
     @property
     def key(self) -> str | None:
-        """While it is live, no other job has this key."""
+        """The unique key: while the job is live, no other job has it."""
         return self.record.key
 
     @property
@@ -138,7 +138,7 @@ class Job(Generic[R_co]):
 
     @property
     def run_at(self) -> datetime:
-        """Not before this it runs."""
+        """The job does not run before this time."""
         return datetime_of(self.record.run_at)
 
     @property
@@ -158,18 +158,18 @@ class Job(Generic[R_co]):
 
     @property
     def progress(self) -> str | None:
-        """How far its last attempt said it was: "3/10"."""
+        """The progress that its last attempt reported: "3/10"."""
         return self.record.progress
 
     @property
     def error(self) -> str | None:
-        """What the last attempt failed with: one line, then the traceback."""
+        """The error of the last attempt: one line, then the traceback."""
         return self.record.error
 
     def result(self, timeout: str | timedelta | float | None = None) -> R_co:
-        """What the task returned; waits for it without a limit, or for a time: `"10s"`, or a number of seconds.
+        """The result of the task. Waits for it without a limit, or for a time: `"10s"`, or a number of seconds.
 
-        JobFailed if it has none to give, ResultTimeout if it does not come in time.
+        JobFailed if the job has no result, ResultTimeout if it has none in time.
         """
         record = self._jobs.wait(self.id, timeout)
         self._record = record

@@ -83,27 +83,27 @@ class JobAttempt(Struct, frozen=True, kw_only=True):
         kwargs: Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> JobAttempt:
-        """The same attempt with other arguments or another meta, for `call_next`."""
+        """The same attempt with other arguments or other metadata, for `call_next`."""
         return _replaced(self, args=args, kwargs=kwargs, meta=meta)
 
 
 class Middleware:
-    """What `app.use()` takes. Override the methods that you need.
+    """The base class of middleware for `app.use()`. Override the methods that you need.
 
     `create` also wraps the calls of coroutines: it then runs in a thread, with the caller's context variables.
     """
 
     def create(self, jobs: Sequence[JobDraft], call_next: Callable[[Sequence[JobDraft]], Sequence[Job[Any]]]) -> None:
-        """Wrap one `enqueue`, `enqueue_many` or put of schedules. `call_next` stores the drafts that it is given, and
-        answers the jobs; for templates of schedules it answers none."""
+        """Wrap one `enqueue`, `enqueue_many` or put of schedules. `call_next` stores the drafts that it is given,
+        and returns the jobs; for templates of schedules it returns none."""
         call_next(jobs)
 
     def run(self, job: JobAttempt, call_next: Callable[[JobAttempt], Any]) -> Any:
-        """Wrap one attempt of a plain function. What this returns is the job's result."""
+        """Wrap one attempt of a plain function. The return value is the job's result."""
         return call_next(job)
 
     async def arun(self, job: JobAttempt, call_next: Callable[[JobAttempt], Awaitable[Any]]) -> Any:
-        """Wrap one attempt of a coroutine function. What this returns is the job's result."""
+        """Wrap one attempt of a coroutine function. The return value is the job's result."""
         return await call_next(job)
 
 
@@ -115,7 +115,7 @@ class Wrapped(Protocol):
 
 
 def check_middleware(middleware: object, before: Sequence[Middleware], tasks: Sequence[Wrapped]) -> Middleware:
-    """Refuse what cannot be used, where it is registered."""
+    """Refuse a middleware that cannot be used, when it is registered."""
     if isinstance(middleware, type):
         raise BadOption(
             f"app.use() takes an object, got the class {middleware.__name__}; write {middleware.__name__}()"
@@ -173,7 +173,7 @@ class Creation:
         self._drafts = drafts
         self._store = store
         self._stored: list[Job[Any]] | None = None
-        self._known: Exception | None = None  # the error that is on its way out, once its origin is known
+        self._known: Exception | None = None  # the error that is being raised, once its origin is known
 
     def go(self) -> list[Job[Any]]:
         try:
@@ -182,7 +182,7 @@ class Creation:
             if self._stored is None:
                 raise
             log.exception("a middleware raised after its jobs were created; the jobs stand")
-        if self._stored is None:  # some middleware caught what the store raised
+        if self._stored is None:  # a middleware caught the store's exception
             raise MiddlewareError(
                 "a middleware hid the error of the store or of another middleware: nothing was created, or not all of "
                 "more than 1,000 jobs; raise it again"
@@ -219,11 +219,11 @@ class Creation:
         try:
             return self._store(drafts)
         except Exception as err:
-            self._known = err  # not an error of the middleware that it passes on its way out
+            self._known = err  # not an error of the middleware that it passes through
             raise
 
     def _note_origin(self, err: Exception, middleware: Middleware) -> None:
-        """Keep with an error which middleware raised it: the command line and HTTP say so to their users."""
+        """Store with an error the middleware that raised it: the command line and HTTP name it to their users."""
         if err is self._known:
             return
         self._known = err
@@ -232,7 +232,7 @@ class Creation:
 
 
 def error_of_middleware(err: BaseException) -> MiddlewareError | None:
-    """What to say of an exception that a middleware raised around creation; None if none did.
+    """The message about an exception that a middleware raised around creation; None if none did.
 
     A caller in Python gets its own exception. Users of the command line, HTTP and the dashboard get this sentence.
     """
@@ -269,7 +269,7 @@ def _check_drafts(middleware: Middleware, given: Sequence[JobDraft], wanted: obj
 def draft_of(
     payload: bytes, *, task: str, queue: str, priority: int, key: str | None, schedule_id: str | None = None
 ) -> JobDraft:
-    """What middleware sees of a job or a template with this payload."""
+    """The draft of a job or a template with this payload, as middleware gets it."""
     call = unpack_call(payload)
     return JobDraft(
         task=task,
@@ -284,7 +284,7 @@ def draft_of(
 
 
 def passed_payload(payload: bytes, given: JobDraft, wanted: JobDraft) -> bytes:
-    """A payload with what the middleware made of it."""
+    """A payload with the changes of the middleware."""
     is_same_call = (wanted.args, wanted.kwargs) == (given.args, given.kwargs)
     call = msgspec.structs.replace(
         unpack_call(payload),
@@ -350,7 +350,7 @@ async def arun_through(
 
 
 class _Link:
-    """What one middleware did with `call_next` in one attempt."""
+    """The use of `call_next` by one middleware in one attempt."""
 
     def __init__(self, middleware: Middleware, method: str) -> None:
         self._who = f"{_name(middleware)}.{method}()"

@@ -25,7 +25,7 @@ def request_by_name(
     kwargs: dict[str, Any],
     redact: tuple[str, ...],
 ) -> Request:
-    """The request for a call of this task. If the app has the task, its signature and its options count.
+    """The request for a call of this task. If the app has the task, its signature and its options apply.
 
     Otherwise nothing is known but the name: the job goes into the queue `default`, and the worker that runs it checks
     the arguments. Arguments are hidden by their names alone.
@@ -48,4 +48,4 @@ def _by_ending(registry: Registry, name: str) -> Any:
 
 
 def _elsewhere(*args: Any, **kwargs: Any) -> None:
-    """Stands for a function that this process does not have."""
+    """Represents a function that this process does not have."""

@@ -1,4 +1,4 @@
-"""What a task may raise to say how its attempt ends: Retry, Snooze, Cancel."""
+"""Defines the exceptions by which a task ends its attempt: Retry, Snooze, Cancel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class JobSignal(BaseException):
-    """Not an error: a word from the task to its worker. (`except Exception` does not swallow it.)"""
+    """A message from the task to its worker, and not an error. (`except Exception` does not catch it.)"""
 
 
 class Retry(JobSignal):

@@ -1,6 +1,6 @@
-"""Tasks: Python functions under a name, with their options; and the requests to run them.
+"""Defines tasks: Python functions under a name, with their options; and the requests to run them.
 
-A task knows the model, not the store: who accepts its requests is handed in by the app.
+A task knows the model, not the store: the app passes in the sender that accepts its requests.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ExecutorName = Literal["thread", "process"]
 
 
 class TaskOptions(NamedTuple):
-    """How a task runs, unless a request says otherwise."""
+    """How a task runs, unless a request overrides it."""
 
     queue: str = "default"
     priority: int = 0
@@ -71,7 +71,7 @@ class TaskOptions(NamedTuple):
 
 
 class Overrides(NamedTuple):
-    """What one request says otherwise; None leaves it to the task."""
+    """The options of one request; None leaves an option to the task."""
 
     delay: int = 0
     at: int | None = None
@@ -95,7 +95,7 @@ class Request(Struct, frozen=True, gc=False):
     payload: bytes
     options: TaskOptions
     overrides: Overrides = Overrides()
-    unique_key: str | None = None  # of the task and its arguments, where those must be unique
+    unique_key: str | None = None  # of the task and its arguments, if those must be unique
 
     def __repr__(self) -> str:
         call = DEFAULT.call(self.payload)
@@ -104,7 +104,7 @@ class Request(Struct, frozen=True, gc=False):
 
     @property
     def queue(self) -> str:
-        """The line that its job will wait in."""
+        """The queue that its job will wait in."""
         return self.overrides.queue or self.options.queue
 
     @property
@@ -114,7 +114,7 @@ class Request(Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> str | None:
-        """The key it was given, or the one that its arguments make."""
+        """The key that it was given, or the one made from its arguments."""
         return self.unique_key if self.overrides.key is None else self.overrides.key
 
     @property
@@ -127,15 +127,15 @@ USING = ("delay", "at", "priority", "queue", "key", "key_for", "retries", "timeo
 
 
 class Sender(Protocol):
-    """Who accepts requests: the app."""
+    """Accepts requests: the app."""
 
     @property
     def redaction(self) -> Redaction:
-        """Which arguments are hidden from those who look."""
+        """The rule for hiding arguments from readers."""
 
     @property
     def checks_types(self) -> bool:
-        """Whether arguments and results must be what plain hints say."""
+        """Whether arguments and results must fit plain hints."""
 
     def send(self, requests: Sequence[Request]) -> list[Job[Any]]: ...
 
@@ -154,7 +154,7 @@ class Configured(Generic[P, R]):
         return self._task.request(args, kwargs, self._overrides)
 
     def declared(self, *args: Any) -> Request:
-        """The request of a declaration, whose arguments are names that the settings hide from nobody."""
+        """The request of a declaration. Its arguments are names, which the settings never hide."""
         return self._task.request(args, {}, self._overrides, redact=())
 
     def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
@@ -184,7 +184,7 @@ class Task(Generic[P, R]):
         self.name = check_name("task", name)
         self.options = options
         self.sender = sender
-        self.middleware = middleware  # the app's own list: what is added to it later counts
+        self.middleware = middleware  # the app's own list: middleware that is added to it later applies
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = Signature(function, name, codecs)
         self.__doc__ = function.__doc__
@@ -254,9 +254,9 @@ class Task(Generic[P, R]):
         *,
         redact: tuple[str, ...] | None = None,
     ) -> Request:
-        """The request for this call; refuses arguments that the function or JSON would not take.
+        """The request for this call; refuses arguments that the function or JSON would not accept.
 
-        `redact` stands for the names of the settings, which are not read while an app is being declared.
+        `redact` replaces the names of the settings, which are not read while an app is being declared.
         """
         signature = self.signature
         signature.check(args, kwargs)
@@ -271,12 +271,13 @@ class Task(Generic[P, R]):
         return Request(self.name, payload, self.options, overrides, self._unique_key(args, kwargs))
 
     def draft(self) -> Request:
-        """A call without arguments, checked without its hints: while a module is imported they may name nothing yet."""
+        """A call without arguments, checked without its hints: while a module is imported, they may name types that
+        do not exist yet."""
         self.signature.check((), {})
         return Request(self.name, pack_call(Call(), what=self.name), self.options)
 
     def _unique_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-        """The same for the same arguments, however the call spells them."""
+        """The same key for the same arguments, however the call passes them."""
         if not self.options.unique:
             return None
         digest = blake2b(self.signature.canonical(args, kwargs), digest_size=12).hexdigest()
@@ -313,7 +314,7 @@ class TaskKeywords(TypedDict, total=False):
 
 
 class Decorator(Protocol):
-    """What `@app.task(...)` and `@app.schedule(...)` give: the function's own parameters stay known."""
+    """The result of `@app.task(...)` and `@app.schedule(...)`: the function's own parameters stay known."""
 
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
@@ -329,12 +330,12 @@ class Registry:
         self._tasks: dict[str, Task[Any, Any]] = {}
 
     def add(self, task: Task[Any, Any]) -> None:
-        if self._tasks.setdefault(task.name, task) is not task:  # one step, whatever other threads register
+        if self._tasks.setdefault(task.name, task) is not task:  # one step, even if other threads register
             raise DuplicateName(f"a task named '{task.name}' is registered already; give one of them another name=")
 
     @contextmanager
     def task_of(self, function: Any, add: Callable[[Any, TaskKeywords], Task[Any, Any]]) -> Iterator[Task[Any, Any]]:
-        """The task to declare something with; one that is added for it goes again where the declaration fails."""
+        """The task to declare something with. A task that is added for it is removed if the declaration fails."""
         if isinstance(function, Task):
             yield function
             return
@@ -349,7 +350,7 @@ class Registry:
         return self._tasks.get(name)
 
     def get(self, name: str) -> Task[Any, Any]:
-        """The task of that name; a bare function name will do where only one task ends with it."""
+        """The task of that name. A bare function name is enough if only one task ends with it."""
         task = self._tasks.get(name)
         if task is not None:
             return task
@@ -368,7 +369,7 @@ class Registry:
         )
 
     def _meant(self, name: str) -> str:
-        """The task that a misspelt name probably means, as a question."""
+        """The task with the name nearest to a misspelt one, as a question."""
         names = {word: known for known in self._tasks for word in (known, known.rpartition(".")[2])}
         close = get_close_matches(name, names, 1)
         return f" (did you mean {names[close[0]]}?)" if close and close[0] != name else ""
@@ -444,7 +445,7 @@ def _backoff(given: str | timedelta | Backoff | None) -> Backoff:
 
 
 def check_findable(function: Callable[..., Any], name: str) -> None:
-    """Refuse what a process of its own cannot run: it imports the task's module and must find the task there."""
+    """Refuse a function that a child process cannot run: it imports the task's module and must find the task there."""
     if inspect.iscoroutinefunction(function):
         raise BadOption(f"{name} is a coroutine function, which runs on the worker's loop; leave executor= out")
     place = getattr(function, "__qualname__", None)
