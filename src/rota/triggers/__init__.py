@@ -1,4 +1,4 @@
-"""When things fire: pure rules for time, with no clock and no I/O."""
+"""Defines when schedules fire: pure rules for time, with no clock and no I/O."""
 
 from __future__ import annotations
 

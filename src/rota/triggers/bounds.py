@@ -1,4 +1,4 @@
-"""Bounds: the start and end of a rule, given as a local date or as an instant, both inclusive."""
+"""Reads bounds: the start and end of a rule, given as a local date or as an instant, both inclusive."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rota.triggers.zone import DAY, EARLIEST, LATEST
 if TYPE_CHECKING:
     from rota.triggers.zone import Zone
 
-FIRST = datetime(1970, 1, 1, tzinfo=UTC)  # what a user may name as the time of something …
-LAST = datetime(2200, 1, 1, tzinfo=UTC)  # … so that every zone, sum and store can hold and show it
+FIRST = datetime(1970, 1, 1, tzinfo=UTC)  # the earliest time that a user may give …
+LAST = datetime(2200, 1, 1, tzinfo=UTC)  # … and the latest, so that every zone, sum and store can hold and show it
 OLDEST_START = datetime(1900, 1, 1, tzinfo=UTC)  # a start is also the date that intervals are counted from
 
 Bound = date | int  # a local date, whatever the zone; or seconds since the epoch
 
 
 def read_start(given: object) -> Bound | None:
-    """A start as the user gave it; a fraction of a second waits for the next whole one, so nothing is early."""
+    """A start as the user gave it; a fraction of a second is rounded up, so nothing is early."""
     if isinstance(given, datetime):
         second = second_of(given)
         return second + 1 if given.microsecond else second
@@ -86,7 +86,7 @@ def bound_from_text(text: str) -> date:
 
 
 def check_years(field: str, given: date, first: datetime = FIRST) -> None:
-    """Refuse an instant, or a day, that lies outside the years which Rota takes."""
+    """Refuse an instant, or a day, outside the years that Rota accepts."""
     at = given if isinstance(given, datetime) else datetime.combine(given, time(), tzinfo=UTC)
     if not first <= at <= LAST:
         raise BadInstant(

@@ -1,6 +1,6 @@
-"""Calendar: every n days, weeks, months, quarters or years at a wall time, counted from an anchor date.
+"""Defines calendar rules: every n days, weeks, months, quarters or years at a wall time, counted from an anchor date.
 
-The next run is found by arithmetic, whatever the distance: six years of downtime cost what a day costs.
+The next run is found by arithmetic, whatever the distance: six years of downtime cost no more than one day.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def calendar(
 
     `start` is the anchor that everything is counted from; without one it is the schedule's start or creation once it
     has one, and 1970-01-01 until then. `on="tue"` names a weekday, for weeks or, with `nth=2` or `nth="last"`, for
-    months. `month_end` says what becomes of the 31st in a shorter month: "clamp" to its last day, "skip" it, or "last"
-    for the last day of every month.
+    months. `month_end` decides about the 31st in a shorter month: "clamp" to its last day, "skip" it, or "last" for the
+    last day of every month.
     """
     given = {"days": days, "weeks": weeks, "months": months, "quarters": quarters, "years": years}
     unit, count = read_unit(given)
@@ -145,7 +145,7 @@ class Calendar(WallTrigger):
         return any(self._dates.day(k) == day for k in range(max(near, first), min(near + 4, end)))
 
     def _index_after(self, t: int) -> int:
-        """The first k whose place in time is later than t: a step or two from a good guess."""
+        """The first k whose time is later than t: a step or two from a good guess."""
         k = self._dates.index_near(self._zone.wall_of(t) // DAY)
         while self._order(k) <= t:
             k += 1

@@ -1,4 +1,4 @@
-"""Calendar dates: the k-th date of "every 2 weeks", "every month on the 31st", "the second Tuesday", by arithmetic.
+"""Computes calendar dates: the k-th date of "every 2 weeks", "every month on the 31st", "the second Tuesday".
 
 Every date is counted from the anchor, never from the date before it, so month ends do not drift: 31 January, 28
 February, 31 March. Days are integers since 1970-01-01; nothing here knows a timezone.
@@ -39,7 +39,7 @@ class DayDates:
         return self.anchor + k * self.step
 
     def order(self, k: int) -> int:
-        """Where k stands in time, also when it has no date."""
+        """The position of k in time, also if it has no date."""
         return self.anchor + k * self.step
 
     def count_below(self, k: int) -> int:
@@ -127,7 +127,7 @@ class MonthDates:
 
 
 def _early_twin(month: int) -> int:
-    """The month of the years 400 to 799 that looks the same."""
+    """The month of the years 400 to 799 that has the same days."""
     return month % _CYCLE + _CYCLE
 
 

@@ -1,4 +1,4 @@
-"""What a calendar trigger says apart from its zone: its parts, how they are read, and which do not fit together."""
+"""Reads and checks the parts of a calendar trigger apart from its zone."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MONTHS_IN = {"months": 1, "quarters": 3, "years": 12}
 UNITS = ("days", "weeks", *MONTHS_IN)
 MONTH_ENDS = ("clamp", "skip", "last")
-MOST = 10_000  # a larger count of days or months is a slip of the keyboard
+MOST = 10_000  # a larger count of days or months is a typing mistake
 
 
 class CalendarRule(NamedTuple):
-    """What a calendar trigger says, apart from its zone."""
+    """The parts of a calendar trigger, apart from its zone."""
 
     unit: str
     step: int
@@ -133,7 +133,7 @@ def read_nth(nth: object) -> int | None:
 
 
 def check_rule(rule: CalendarRule) -> None:
-    """Refuse parts that do not fit together, each with the way to say it."""
+    """Refuse parts that do not fit together. Each error shows what to write instead."""
     by_month = rule.unit in MONTHS_IN
     if rule.month_end not in MONTH_ENDS:
         raise BadInterval(

@@ -1,4 +1,4 @@
-"""Caveats: what about a rule would surprise its author, with the dates on which it will."""
+"""Finds properties of a rule that would surprise its author, with the dates on which they will."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _shown(walls: list[int]) -> str:
 
 
 def _change_values(zone: Zone, walls: list[int], before: int, after: int) -> dict[str, str | int]:
-    """What the message about a clock change is made of."""
+    """The values of the message about a clock change."""
     times = [_clock(wall) for wall in walls[:MOST_SHOWN]]
     return {
         "date": f"{wall_datetime(walls[0]):%Y-%m-%d}",
@@ -208,7 +208,7 @@ def _rare_dates(fields: CronFields) -> Iterator[Caveat]:
     if fields.is_either and fields.day_of_week.mask:
         return  # the weekday keeps it firing anyway
     months = fields.month.values
-    named = fields.day_of_month.text.split(",")  # a day inside a range or a step surprises nobody
+    named = fields.day_of_month.text.split(",")  # a day inside a range or a step is no surprise
     for day in (29, 30, 31):
         without = [ENGLISH.name("months", month - 1) for month in months if _longest(month) < day]
         if without and str(day) in named:

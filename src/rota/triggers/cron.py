@@ -1,8 +1,8 @@
-"""Cron: the public rule, and how its wall times become instants across clock changes.
+"""Defines cron rules: the public trigger, and how its wall times become instants across clock changes.
 
 In a gap (clocks jump ahead) the missing times become one run at the jump's end, unless the rule fires every hour
-anyway. In a fold (clocks fall back) a rule that names times runs on the first pass only; a cadence such as `*/15` goes
-on through the second. A local date that does not exist at all has no run.
+anyway. In a fold (clocks fall back) a rule that names times runs on the first pass only; a cadence such as `*/15`
+continues through the second. A local date that does not exist at all has no run.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Cron(WallTrigger):
         return self._window
 
     def _first_wall(self, span: Span) -> int:
-        """Where a span's own times begin: a cadence repeats what a fold shows again."""
+        """The start of a span's own times: a cadence repeats the times that a fold shows again."""
         return span.lo + span.offset if self._cadence else span.fresh
 
     def _next_across(self, t: int) -> int | None:
@@ -141,7 +141,7 @@ class Cron(WallTrigger):
         return found - span.offset
 
     def _runs_at_jump(self, span: Span) -> bool:
-        """Whether the gap that ends where this span begins swallowed a time that is owed."""
+        """Whether the gap that ends where this span begins contains a time that must still run."""
         return self._in_gap(span) is not None
 
     def _in_gap(self, span: Span) -> int | None:

@@ -1,4 +1,4 @@
-"""One field of a cron expression: its text becomes a bit mask, or an error that names field, text and reason."""
+"""Reads one field of a cron expression: its text becomes a bit mask, or an error that names field, text and reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST_YEAR, LAST_YEAR = 1970, 2199
 
 
 class Field(NamedTuple):
-    """What one field allows. Bits of `mask` are values; years count from 1970, weekdays from Sunday."""
+    """The values that one field allows. Bits of `mask` are values; years count from 1970, weekdays from Sunday."""
 
     text: str
     mask: int
@@ -40,8 +40,8 @@ class FieldKind(NamedTuple):
     low: int
     high: int
     names: tuple[str, ...] = ()
-    hint: Said = ""  # said after "is not a number"
-    bounds: Said = ""  # said after "is out of range", where the bare bounds would mislead
+    hint: Said = ""  # follows "is not a number"
+    bounds: Said = ""  # follows "is out of range", if the bounds alone would mislead
     zero: int = 0  # the number that is bit 0
     cycle: int = 0  # the length of a wrapped range's circle; 0: ranges do not wrap
 
@@ -88,7 +88,7 @@ QUARTZ_WEEKDAY = FieldKind(
 
 
 def parse_field(text: str, kind: FieldKind) -> Field:
-    """Read one field; raise BadCronField where it has no one meaning.
+    """Read one field; raise BadCronField if it has not exactly one meaning.
 
     A day field counts as a star when its text begins with one, as in Debian's cron. A time field counts as a star when
     any of its items does.
@@ -179,12 +179,12 @@ class _Item:
         return Field(text, mask, is_star)
 
     def counts_as_star(self, first: int, last: int) -> bool:
-        """`0/n` and `0-59` say "every" as `*` does; in the day fields only `*` itself does (as in Debian's cron)."""
+        """`0/n` and `0-59` mean "every" as `*` does; in the day fields only `*` itself does (as in Debian's cron)."""
         is_time = self.kind in {SECOND, MINUTE, HOUR}
         return is_time and first == self.kind.low and last == self.kind.high
 
     def top(self) -> int:
-        """Where an open-ended `a/n` stops: Saturday, not the second Sunday."""
+        """The last value of an open-ended `a/n`: Saturday, not the second Sunday."""
         return 6 if self.kind is UNIX_WEEKDAY else self.kind.high
 
     def step(self, text: str) -> int:

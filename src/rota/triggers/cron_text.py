@@ -1,4 +1,5 @@
-"""Cron text as a whole: prefixes, macros, and which dialect the number of fields says; two readings are refused."""
+"""Reads cron text as a whole: prefixes, macros, and the dialect that the number of fields implies. Text with two
+readings is refused."""
 
 from __future__ import annotations
 
@@ -47,11 +48,11 @@ class CronFields(NamedTuple):
     day_of_week: Field
     year: Field | None
     written: int
-    dialect: str | None  # only if the text alone would be read otherwise
+    dialect: str | None  # only if the text alone would be read differently
 
     @property
     def text(self) -> str:
-        """The normalised text: weekdays as names, so that every dialect reads it alike."""
+        """The normalised text: weekdays as names, so that every dialect reads it the same way."""
         fields = [self.minute, self.hour, self.day_of_month, self.month, self.day_of_week]
         if self.written > 5:
             fields.insert(0, self.second)
@@ -61,7 +62,7 @@ class CronFields(NamedTuple):
 
     @property
     def is_either(self) -> bool:
-        """Both day fields say something, so a day that fits one of them will do (Unix cron's "or")."""
+        """Whether both day fields are restricted, so that a day that fits one of them is enough (Unix cron's "or")."""
         return not (self.day_of_month.is_star or self.day_of_week.is_star)
 
     @property
@@ -70,7 +71,7 @@ class CronFields(NamedTuple):
 
     @property
     def is_cadence(self) -> bool:
-        """It says "again and again" rather than naming times, so it goes on in the second pass of a fold."""
+        """Whether it is a cadence and names no times, so that it continues in the second pass of a fold."""
         return any(field.is_star and field.mask.bit_count() > 1 for field in (self.second, self.minute, self.hour))
 
 
@@ -98,7 +99,7 @@ def check_text(expression: object) -> str:
 
 
 def split_zone(text: str) -> tuple[str | None, str]:
-    """Take a `CRON_TZ=Europe/Paris ` or `TZ=… ` prefix off."""
+    """Remove a prefix such as `CRON_TZ=Europe/Paris ` or `TZ=… `."""
     head, *rest = text.split(maxsplit=1) or [""]
     key, equals, zone = head.partition("=")
     if not equals or key.upper() not in ZONE_PREFIXES:
@@ -107,7 +108,7 @@ def split_zone(text: str) -> tuple[str | None, str]:
 
 
 def parse_cron(text: str, dialect: str | None) -> CronFields:
-    """Read the fields (no prefix, no `@every`); raise BadCron or BadCronField where they have no one meaning."""
+    """Read the fields (no prefix, no `@every`); raise BadCron or BadCronField if they have not exactly one meaning."""
     if dialect is not None and dialect not in DIALECTS:
         raise BadCron(
             sentence("cron.dialect", "unknown dialect {dialect!r}", dialect=dialect),
@@ -177,7 +178,7 @@ def _check_count(parts: list[str], dialect: str | None) -> None:
 
 
 def _refuse_two_readings(parts: list[str]) -> None:
-    """Six fields are read one way by some schedulers and another way by others; refuse what differs."""
+    """Refuse differences: some schedulers read six fields one way, and others another way."""
     last = parts[5]
     if _YEAR_LIKE.search(last):
         raise BadCron(
@@ -190,7 +191,7 @@ def _refuse_two_readings(parts: list[str]) -> None:
             ),
             text=" ".join(parts),
         )
-    counted = re.sub(r"/[0-9]+|#[0-9]+", "", last)  # steps and "nth" count alike everywhere
+    counted = re.sub(r"/[0-9]+|#[0-9]+", "", last)  # steps and "nth" count the same way everywhere
     if "?" in parts[3:6:2] and any(character.isdigit() for character in counted):
         raise BadCronField(
             "day-of-week",

@@ -1,4 +1,4 @@
-"""Durations: "90s", "1h30m", "250ms" or a timedelta in, seconds or milliseconds out, and back to text."""
+"""Reads durations ("90s", "1h30m", "250ms" or a timedelta) as seconds or milliseconds, and writes them as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.errors import BadDuration
 from rota.sentences import sentence
 
 UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-LONGEST = 100 * 366 * 86_400  # a century; anything longer is a slip of the keyboard
+LONGEST = 100 * 366 * 86_400  # a century; a longer duration is a typing mistake
 
 _MICROSECOND = timedelta(microseconds=1)
 _PART = re.compile(r"([0-9]{1,10})([wdhms])", re.ASCII)
@@ -39,7 +39,7 @@ def seconds_of(duration: object) -> int:
 
 
 def milliseconds_of(duration: object, *, least: int = 0) -> int:
-    """The duration in whole milliseconds: for what may be shorter than a second, or nothing at all."""
+    """The duration in whole milliseconds, for durations that may be shorter than a second, or 0."""
     exact = Decimal(duration // _MICROSECOND) / 1_000 if isinstance(duration, timedelta) else _fine_from_text(duration)
     if exact != exact.to_integral_value():
         raise BadDuration(
@@ -58,7 +58,7 @@ def milliseconds_of(duration: object, *, least: int = 0) -> int:
 
 
 def fine_text_of(milliseconds: int) -> str:
-    """As text_of, to the millisecond: 1500 -> "1s500ms", 0 -> "0s"."""
+    """Like text_of, to the millisecond: 1500 -> "1s500ms", 0 -> "0s"."""
     seconds, rest = divmod(milliseconds, 1_000)
     return f"{text_of(seconds)}{f'{rest}ms' if rest else ''}" or "0s"
 

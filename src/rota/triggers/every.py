@@ -1,4 +1,4 @@
-"""Every: a fixed length of elapsed time from an anchor; clock changes neither stretch nor shrink it."""
+"""Defines a fixed length of elapsed time from an anchor; clock changes neither lengthen nor shorten it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def every(
     duration: str | timedelta, *, start: date | None = None, end: date | None = None, tz: object = None
 ) -> Trigger:
-    """A trigger every so often: `every("1h30m")`.
+    """A trigger at a fixed interval: `every("1h30m")`.
 
     Runs are counted from `start` (inclusive; an aware datetime, or a date for its local midnight). Without one they are
     counted from the schedule's start or creation once it has one, and from the epoch until then; never from "now".

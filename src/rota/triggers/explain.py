@@ -1,4 +1,4 @@
-"""Sentences: what a trigger does, with "and" and "or" where cron readers differ, in the phrases of a language."""
+"""Describes a trigger in a sentence, with "and" and "or" where cron readers differ, in the phrases of a language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.triggers.phrases import Phrases
 
 _MOST_TIMES = 6  # a longer list of times is described by its fields
-_LAST = -1  # the place of "last" among the names of places
+_LAST = -1  # the position of "last" among the names of positions
 
 
 def explain_cron(fields: CronFields, tz: str | None, said: Phrases = ENGLISH) -> str:
@@ -109,7 +109,7 @@ def _of_field(unit: str, values: list[int], said: Phrases) -> str:
 
 
 def _even_step(values: list[int], size: int) -> int:
-    """n, where the values are every nth from 0 and n divides the field: a rate that people can trust."""
+    """n, if the values are every nth from 0 and n divides the field, so that the rate is exact."""
     step = size // len(values)
     return step if len(values) > 1 and values == list(range(0, size, step)) and size % step == 0 else 0
 

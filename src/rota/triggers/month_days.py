@@ -1,7 +1,7 @@
-"""Which days of a month match a cron expression: one bit mask per shape of month, made when first asked for.
+"""Computes the days of a month that match a cron expression: one bit mask per shape of month, made when first needed.
 
-A month's days depend only on the weekday of its first and on its length, so 28 masks hold every month that
-ever was: day-of-month, day-of-week, L, W, # and their "and" or "or" are settled once per shape.
+A month's days depend only on the weekday of its first and on its length, so 28 masks cover every month: day-of-month,
+day-of-week, L, W, # and their "and" or "or" are decided once per shape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Once: one instant, and nothing after it."""
+"""Defines a single instant, with nothing after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @known_keywords("once()", FOR_TRIGGERS)
 def once(instant: datetime, *, tz: object = None) -> Trigger:
-    """A trigger for one aware datetime; a fraction of a second waits for the next whole one, never early."""
+    """A trigger for one aware datetime; a fraction of a second is rounded up, so it is never early."""
     second = instant_from(instant, "once()")
     check_years("once", instant)
     return Once(second, tz=tz)
@@ -43,7 +43,7 @@ class Once(Trigger):
         return int(low < self.second <= high)
 
     def explain(self, phrases: Phrases = ENGLISH) -> str:
-        if self.second == 0:  # what only people start is declared for a time that never comes again
+        if self.second == 0:  # a collection that is synced on demand is declared for a time in the past
             return phrases.say("by_hand")
         return explain_once(self._datetime(self.second), self.tz, phrases)
 

@@ -1,4 +1,4 @@
-"""Keywords of triggers in the words of other schedulers: what each is called in Rota, or what to write instead."""
+"""Maps keywords of triggers in other schedulers to their names in Rota, or to advice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The phrases that the sentence of a rule is made from: in English here, in another language as its catalogue has them.
+"""Defines the phrases that the sentence of a rule is made from: in English here, in other languages by their
+catalogues.
 
 A phrase that is a mapping has a form for one and one for other numbers. A language that puts its prepositions elsewhere
-writes them into other phrases: in German, `on` is empty and each day brings its own.
+writes them into other phrases: in German, `on` is empty and each day includes its own.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Phrases:
         return f"{n}{self._names('ordinals')[index]}"
 
     def _names(self, key: str) -> list[str]:
-        return cast("list[str]", self.table[key])  # a phrase that is used by index is a list in every language
+        return cast("list[str]", self.table[key])  # a phrase used by index is a list in every language
 
     def joined(self, words: Sequence[str], last: str = "and") -> str:
         return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {self.table[last]} {words[-1]}"

@@ -1,8 +1,8 @@
-"""Rules by the wall clock, and what happens when their zone changes: no local date runs twice.
+"""Defines rules by the wall clock, and how they change zone: no local date runs twice.
 
-Two ways to change zone. At once: the new zone's times hold from now on, but nothing at or before `done`, the wall time
-that already ran, runs again. Keep next: the run that was announced in the old zone still happens, once, and the new
-zone's times follow it. Both agree from the second run on.
+A zone can change in two ways. At once: the new zone's times hold from now on, but nothing at or before `done`, the wall
+time that already ran, runs again. Keep next: the run that was announced in the old zone still happens, once, and the
+new zone's times follow it. Both agree from the second run on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class WallTrigger(Trigger):
-    """A trigger that names local times. Its kind answers for the zone alone; this class adds what came before it."""
+    """A trigger that names local times. Its kind decides by the zone alone; this class adds the times before a
+    change of zone."""
 
     __slots__ = ("_floor", "done", "kept")
 
@@ -48,10 +49,10 @@ class WallTrigger(Trigger):
 
     @abstractmethod
     def _guards_dates(self) -> bool:
-        """Whether a local time is an identity here (a rule that fires every hour has none to repeat)."""
+        """Whether a local time must not run twice (a rule that fires every hour may repeat its local times)."""
 
     def _set_floor(self) -> None:
-        """Turn what is done and what is kept into one instant. Called once the kind's own parts are in place."""
+        """Turn `done` and `kept` into one instant. Called after the kind's own fields are set."""
         floor = EARLIEST if self.done is None else self._last_instant(wall_second(self.done))
         self._floor = floor if self.kept is None else max(floor, self.kept)
 
@@ -82,10 +83,10 @@ class WallTrigger(Trigger):
         return kept + (self._count(low, high) if high > low else 0)
 
     def rezoned(self, new_tz: object, *, done_date: date | None = None, keep_next: datetime | None = None) -> Trigger:
-        """This rule in another zone, never running a local date again that is done.
+        """This rule in another zone. A local date that is done never runs again.
 
-        `done_date` is the local date of the last run (or its local time, where a day has several). With `keep_next`,
-        the next run as it was announced, that run still happens at its old instant.
+        `done_date` is the local date of the last run (or its local time, if a day has several). `keep_next` is the next
+        run as it was announced: that run still happens at its old instant.
         """
         name = zone_name(new_tz)
         if keep_next is not None:
@@ -94,7 +95,7 @@ class WallTrigger(Trigger):
         return self._replaced(name, done=done if self._guards_dates() else None, kept=None)
 
     def wall_time_of(self, occurrence: datetime) -> datetime:
-        """The local time that an occurrence stands for: the last one inside the gap, where a gap moved it."""
+        """The local time that an occurrence stands for: the last one inside the gap, if a gap moved it."""
         t = second_of(occurrence)
         span = self._zone.span(t)
         if t == span.lo and span.before < span.offset:
@@ -123,7 +124,7 @@ class WallTrigger(Trigger):
         return self._replaced(tz, done=self.done, kept=self.kept)
 
     def with_past(self, *, done: datetime | None, kept: int | None) -> Self:
-        """The same rule with another memory of a change of zone (for its text form)."""
+        """The same rule with another past (for its text form)."""
         return self._replaced(self.tz, done=done, kept=kept)
 
     def _past(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The compact text form of triggers, for stores and files: `str(trigger)` writes it, trigger_from_text reads it."""
+"""Writes and reads the compact text form of triggers, for stores and files: `str(trigger)` and `trigger_from_text`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trigger_from_text(text: str) -> Trigger:
 
 
 def text_in_zone(text: str, tz: str) -> str:
-    """A rule's text in another zone. Of one whose own zone is unknown, only the name of that is replaced."""
+    """A rule's text in another zone. If its own zone is unknown, only the name of the zone is replaced."""
     try:
         rule = trigger_from_text(text)
     except UnknownZone:
@@ -106,7 +106,7 @@ _READERS: dict[str, Callable[[str, dict[str, str]], Trigger]] = {
 
 
 def _with_past(trigger: Trigger, done: str | None, kept: str | None) -> Trigger:
-    """Give back what a change of zone left to remember."""
+    """The trigger with the past that its text form remembers."""
     if done is None and kept is None:
         return trigger
     if not isinstance(trigger, (Cron, Calendar)):

@@ -1,7 +1,7 @@
-"""Trigger: pure time. Given an instant, when next? Every kind answers the same questions; none reads a clock.
+"""Defines triggers: pure time. Given an instant, a trigger finds the next. No kind of trigger reads a clock.
 
 Inside, time is whole seconds since the epoch; datetimes appear at this border only. An occurrence is always a whole
-second, so an instant between two seconds asks from the second before it.
+second, so an instant between two seconds counts as the second before it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rota.triggers.zone import DAY, EARLIEST, LATEST, Zone, clamp, find_zone, zo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-MOST_RUNS = 10_000  # next_runs is for people; who needs more iterates
+MOST_RUNS = 10_000  # next_runs is for people; programs that need more iterate
 _EPOCH_DATE = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Something about a trigger that would surprise its author: what kind, in words, and when."""
+    """Behaviour of a trigger that would surprise its author: its kind, in words, and when."""
 
     kind: str  # gap | repeat | rare-date | day-or | day-and | step | every
     message: str
@@ -46,7 +46,7 @@ class Trigger(ABC):
         self._zone: Zone = find_zone(self.tz or "UTC")
         self._span = self._zone.span(0)
 
-    # What each kind knows.
+    # Questions that each kind answers.
 
     @abstractmethod
     def next_second(self, t: int) -> int | None:
@@ -66,7 +66,7 @@ class Trigger(ABC):
 
     @abstractmethod
     def _caveats(self, low: int, high: int) -> Iterator[Caveat]:
-        """What would surprise the author between two instants."""
+        """Behaviour that would surprise the author between two instants."""
 
     @abstractmethod
     def _with_zone(self, tz: str) -> Self: ...
@@ -80,7 +80,7 @@ class Trigger(ABC):
     def __str__(self) -> str:
         """The compact text form, which trigger_from_text reads back."""
 
-    # What all of them share.
+    # Methods that all kinds share.
 
     def next_after(self, instant: datetime) -> datetime | None:
         """The first occurrence later than `instant`, in the trigger's zone; None if there is none."""
@@ -111,12 +111,13 @@ class Trigger(ABC):
     def warnings(
         self, horizon: timedelta | str = timedelta(days=366), *, after: datetime | None = None
     ) -> list[Caveat]:
-        """What would surprise the author within a horizon: clock changes with their dates, dates that rarely exist."""
+        """Behaviour that would surprise the author within a horizon: clock changes with their dates, dates that
+        rarely exist."""
         low = second_of(after or utc_now())
         return list(self._caveats(low, clamp(low + seconds_of(horizon))))
 
     def bound(self, tz: object = None, *, start: datetime | None = None) -> Trigger:  # noqa: ARG002 - for anchors
-        """This trigger with what was left open filled in: its zone, and for intervals its anchor."""
+        """This trigger with open values filled in: its zone, and for intervals its anchor."""
         name = zone_name(tz)
         return self._with_zone(name) if self.tz is None and name else self
 
@@ -127,7 +128,7 @@ class Trigger(ABC):
         done_date: date | None = None,  # noqa: ARG002 - only wall-clock rules can repeat a local date
         keep_next: datetime | None = None,  # noqa: ARG002 - likewise
     ) -> Trigger:
-        """This trigger in another zone. Elapsed time is the same everywhere, so only what is shown changes."""
+        """This trigger in another zone. Elapsed time is the same everywhere, so only the times shown change."""
         name = zone_name(new_tz)
         return self._with_zone(name) if name else self
 

@@ -1,4 +1,4 @@
-"""The wall-clock side of cron: which local seconds match, counted as integers, without a timezone."""
+"""Finds the local seconds that match a cron expression, counted as integers, without a timezone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Month = tuple[int, int, int, int, int]
 
 
 class WallPattern:
-    """The matching wall seconds of one cron expression. Immutable but for the month that it looked at last."""
+    """The matching wall seconds of one cron expression. Immutable except for the last month used."""
 
     __slots__ = ("_days", "_month", "_months", "_per_day", "_times", "_years", "fields")
 
@@ -158,7 +158,7 @@ class WallPattern:
         return 10_000 if self._years is None else FIRST_YEAR + self._years.bit_length()
 
     def _check_satisfiable(self) -> None:
-        """Refuse what can never fire: exact, because a month's mask depends on its shape alone."""
+        """Refuse a pattern that can never fire. This is exact, because a month's mask depends on its shape alone."""
         fields = self.fields
         if self._years is None:
             fires = any(self._days.ever(month) for month in fields.month.values)

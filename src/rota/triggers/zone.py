@@ -1,8 +1,8 @@
-"""Zones: a timezone as spans of one offset, so that wall time is integer arithmetic between two transitions.
+"""Reads timezones as spans of one offset, so that wall time is integer arithmetic between two transitions.
 
-All times here are whole seconds: `t` since the epoch in UTC, `wall` likewise but as the local clock shows it
-(t + offset). Between transitions the two differ by a constant; the spans hold where that constant changes.
-The PyPI package tzdata is preferred over the system's copy, so that a fleet agrees on what a zone is.
+All times here are whole seconds: `t` since the epoch in UTC, `wall` likewise but as the local clock shows it (t +
+offset). Between transitions the two differ by a constant; the spans hold where that constant changes. The PyPI package
+tzdata is preferred over the system's copy, so that all machines agree on a zone.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Zone:
         self._missing: tuple[int, ...] | None = None
 
     def span(self, t: int) -> Span:
-        """The span that holds t."""
+        """The span that contains t."""
         starts, spans = self._table
         index = bisect_right(starts, t) - 1
         if index >= 0 and t < spans[index].hi:
@@ -72,11 +72,11 @@ class Zone:
         return self._remember(self._search(t, lo=t if follows else None))
 
     def instant_of(self, wall: int) -> int:
-        """When the local clock shows `wall`: its first pass in a fold, the jump's end inside a gap."""
+        """The instant at which the local clock shows `wall`: its first pass in a fold, the jump's end inside a gap."""
         return self._place(wall)[0]
 
     def instant_if_exists(self, wall: int) -> int | None:
-        """As instant_of, but None if the whole local date is missing."""
+        """Like instant_of, but None if the whole local date is missing."""
         t, gap = self._place(wall)
         return None if gap and date_is_missing(wall, gap) else t
 
@@ -89,13 +89,13 @@ class Zone:
         return datetime.fromtimestamp(shown, self.span(shown).tzinfo)
 
     def missing_days(self) -> tuple[int, ...]:
-        """The local dates that never were, as days since the epoch, where a zone moved over the date line."""
+        """The local dates that never existed, as days since the epoch, where a zone moved over the date line."""
         if self._missing is None:
             self._missing = tuple(self._find_missing_days())
         return self._missing
 
     def _find_missing_days(self) -> Iterator[int]:
-        """Such a move lasts, so one look a year finds it: 1840 to 2100 holds every zone's history."""
+        """Such a move lasts, so one check a year finds it: 1840 to 2100 covers every zone's history."""
         for t in range(-4_100_000_000, 4_102_444_800, 365 * DAY):
             if self._offset(t + 365 * DAY) - self._offset(t) < DAY // 2:
                 continue
@@ -107,7 +107,7 @@ class Zone:
                 span = self.span(span.hi)
 
     def _place(self, wall: int) -> tuple[int, tuple[int, int] | None]:
-        """The instant for a wall second, and the gap (in wall seconds) that swallows it, if one does."""
+        """The instant for a wall second, and the gap (in wall seconds) that contains it, if one does."""
         span = self.span(clamp(wall - WIDEST_OFFSET))
         while wall >= span.wall_end:
             if wall < span.hi + span.after:
@@ -127,7 +127,7 @@ class Zone:
         return span
 
     def _search(self, t: int, lo: int | None) -> Span:
-        """The span around t, by looking; `lo` where the span before it is known already."""
+        """The span around t, found by probes; `lo` if the span before it is known already."""
         offset = self._offset(t)
         if lo is None:
             lo = self._edge(t, -_STEP)
@@ -136,7 +136,7 @@ class Zone:
         return Span(lo, hi, offset, self._offset(max(lo - 1, EARLIEST)), self._offset(hi), shown)
 
     def _edge(self, t: int, step: int) -> int:
-        """Where the offset at t begins (step < 0) or ends (step > 0), or the end of reach.
+        """The instant where the offset at t begins (step < 0) or ends (step > 0), or the end of reach.
 
         The reach is cut on a fixed grid, so that spans found from two sides of a cut meet there.
         """
