@@ -1,1 +1,1 @@
-"""Changes made on a caller's word: enqueue, deploy, run now, copy, tenants, collections, and their audit records."""
+"""Makes changes that callers request: enqueue, deploy, run now, copy, tenants, collections, and their audit records."""

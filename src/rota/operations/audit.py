@@ -1,4 +1,4 @@
-"""Audit records of changes by hand to jobs and queues, and the name of the user who makes a change."""
+"""Writes audit records of changes by hand to jobs and queues, and finds the name of the user who makes a change."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Store
 
-RANDOM = SystemRandom()  # seeded by nobody, and other in every process
+RANDOM = SystemRandom()  # not seeded, and different in every process
 
 
 @lru_cache(maxsize=1)
 def whoami() -> str:
     """ann@build-7"""
-    import getpass  # noqa: PLC0415 - who only enqueues needs neither a terminal
+    import getpass  # noqa: PLC0415 - enqueuing needs neither a terminal
     import socket  # noqa: PLC0415 - nor a network
 
     try:
@@ -31,7 +31,7 @@ def whoami() -> str:
 
 
 class Deed(NamedTuple):
-    """What was done with one thing."""
+    """One change by hand of one thing."""
 
     name: str
     verb: str
@@ -40,7 +40,7 @@ class Deed(NamedTuple):
 
 
 def add_deeds(store: Store, kind: str, deeds: Iterable[Deed], by: str = "", random: Random = RANDOM) -> None:
-    """Keep audit records of deeds; without a name they are the system user's."""
+    """Write audit records of deeds. Without a name, the author is the system user."""
     now, author = store.now(), by or whoami()
     store.add_audit_records(
         [

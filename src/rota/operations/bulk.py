@@ -1,4 +1,4 @@
-"""Changes by hand to one job or to thousands: which jobs they fit, and how they are made, a batch at a time."""
+"""Applies changes by hand to one job or to thousands, in batches, and decides which jobs they fit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH = 200
 
 
 class Done(NamedTuple):
-    """The jobs of a batch that took the change."""
+    """The jobs of a batch that were changed."""
 
     changed: list[Job]
     stopping: int = 0  # of them, running jobs that were asked to stop
@@ -48,10 +48,10 @@ class Verb(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What came of it."""
+    """The result of a change by hand."""
 
     changed: int
-    left: int  # jobs that moved meanwhile, and were left alone
+    left: int  # jobs that moved meanwhile, and were not changed
     stopping: int
 
 
@@ -62,7 +62,7 @@ def _retry(store: Store, jobs: Sequence[Job], reason: str) -> Done:
 
 
 def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
-    """Waiting jobs end at once; running ones are asked to stop."""
+    """Waiting jobs end immediately; running ones are asked to stop."""
     now = store.now()
     waiting = [cancel(job, now, reason) for job in jobs if job.state is not State.RUNNING]
     running = [job.id for job in jobs if job.state is State.RUNNING]
@@ -73,7 +73,7 @@ def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
 
 
 def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
-    del reason  # nothing is left that could carry it
+    del reason  # no job is left that could store it
     gone = set(store.delete_jobs([job.id for job in jobs]))
     return Done([job for job in jobs if job.id in gone])
 
@@ -124,8 +124,8 @@ def matching_ids(
     until: int | None = None,
     most: int | None = None,
 ) -> list[str]:
-    """All that match now: what is made later, or after `until`, is none of them. Tasks of collections are never
-    retried."""
+    """All jobs that match now. Jobs created later, or after `until`, are not among them. Tasks of collections are
+    never retried."""
     fit = fitting(verb, search)
     if until is not None:
         where = msgspec.structs.replace(fit.where, until=min(until, fit.where.until or until))
@@ -135,7 +135,7 @@ def matching_ids(
 
 
 def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
-    """The jobs that were named, all of them or an error: nothing is half done."""
+    """The jobs with these ids: all of them, or an error and no change."""
     found = {job.id: job for job in store.get_jobs(ids)}
     for job_id in ids:
         if job_id not in found:
@@ -168,7 +168,7 @@ def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
 def carry_out(
     store: Store, verb: Verb, ids: Sequence[str], reason: str, by: str, on_batch: Callable[[int], None]
 ) -> Tally:
-    """Make the change, looking at each job once more before; `on_batch` is called with how many were handled."""
+    """Make the change, after reading each job once more. `on_batch` is called with the number of handled jobs."""
     changed = stopping = 0
     for batch in _batches(ids):
         jobs = [job for job in store.get_jobs(batch) if job.state in verb.states]
@@ -180,7 +180,7 @@ def carry_out(
 
 
 def _note(store: Store, verb: Verb, done: Done, reason: str, by: str) -> None:
-    """Keep who did it, of each job."""
+    """Write an audit record for each job."""
     after = {} if verb is DELETE else {"reason": reason}
     deeds = [Deed(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed]
     if deeds:

@@ -1,6 +1,7 @@
-"""Checks how code and rota.yaml declare sources, and makes their schedules.
+"""Checks the declarations of sources in code and rota.yaml, and makes their schedules.
 
-A collection is a schedule whose jobs carry its one key; so it is deployed, retired, paused and explained as any other.
+A collection is a schedule whose jobs carry its one key; so it is deployed, retired, paused and explained like any
+other.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import ScheduleSpec
     from rota.tasks.task import Registry, Request, Task
 
-ON_DEMAND = once(datetime(1970, 1, 1, tzinfo=UTC))  # a time that never comes again: only hands start it
+ON_DEMAND = once(datetime(1970, 1, 1, tzinfo=UTC))  # a time in the past: such a collection is only started by hand
 
 
 class CollectionWords(TypedDict):
-    """What may be said of a collection."""
+    """The options of a collection."""
 
     name: str
     schedule: NotRequired[str | Trigger | None]  # cron text or a trigger; none: its source's, else only by hand
@@ -38,7 +39,7 @@ class CollectionWords(TypedDict):
 
 
 class SourceWords(TypedDict, total=False):
-    """What may be said of a source beside its task and its collections."""
+    """The options of a source beside its task and its collections."""
 
     schedule: str | Trigger | None  # of the collections that have none
     dialect: str | None
@@ -58,8 +59,7 @@ def read_sources(
 ) -> dict[str, ScheduleSpec]:
     """The schedules of all sources of a file, by id: {name: {task, collections: [{name, schedule, …}], …}}.
 
-    Each error names the source, and the collection where it is in one; a task that the app does not have is
-    UnknownTask.
+    Each error names the source, and the collection if it is in one; a task that the app does not have is UnknownTask.
     """
     specs: dict[str, ScheduleSpec] = {}
     for name, words in said.items():
@@ -77,7 +77,7 @@ def declare_source(
     collections: Sequence[str | CollectionWords],
     options: Mapping[str, Any],
 ) -> None:
-    """Add the schedules of a source to those that an app declares; errors are raised where the mistake is made."""
+    """Add the schedules of a source to those that an app declares; errors are raised at the declaration."""
     for name in specs_of(source, task, collections, "", options):
         if name in declared:
             raise DuplicateName(f"source {source!r} is declared already; give each of them a name of its own")
@@ -132,7 +132,7 @@ def _spec_of(
 
 
 def _request(task: Task[Any, Any], sync: Sync, options: Mapping[str, Any]) -> Request:
-    """A sync that fails is not tried again by itself, unless that was said: its next occurrence does it."""
+    """The request of a sync. By default, a sync that fails is not retried: its next occurrence runs instead."""
     configured = task.using(retries=options.get("retries", 0), timeout=options.get("timeout"))
     return configured.declared(sync.source, sync.collection)
 

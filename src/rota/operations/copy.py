@@ -1,9 +1,9 @@
-"""Copies a live system from one store to another: nothing is lost or doubled, wherever it is killed.
+"""Copies a live system from one store to another: nothing is lost or duplicated, wherever it is killed.
 
-The store that is left is sealed first: it takes no more work, and what runs there comes to its end. Once nothing runs
-it stands still and is copied, part by part; the other store is sealed too until all has arrived and was compared. Only
-then is the first store marked as moved, and the second one opened. A copy that is killed leaves both sealed, and
-the same call goes on: what has arrived is left alone.
+The source is sealed first: it accepts no more work, and its running jobs end. Once nothing runs, it is copied, part by
+part. The target is sealed, too, until everything was copied and compared. Only then is the source marked as copied, and
+the target opened. A copy that is killed leaves both sealed, and the same call continues it: records that were copied
+are not written again.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 PARTS: tuple[Part, ...] = ("entries", "audit_records", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
 BATCH = 1_000  # records in one read and one write
-WAIT = 60 * SECOND  # for what runs: twice a lease, so that a dead worker's has run out
-LOOK = 0.2  # seconds between two looks at what runs
+WAIT = 60 * SECOND  # for running jobs: twice a lease, so that a dead worker's lease has expired
+LOOK = 0.2  # seconds between two checks for running jobs
 
 Phase = Literal["wait", "copy", "check"]
 
 
 class Step(NamedTuple):
-    """How far a move is."""
+    """The progress of a copy."""
 
     phase: Phase
     part: Part
     done: int  # records; while waiting: jobs that still run
-    total: int | None = None  # where it is known
+    total: int | None = None  # if it is known
 
 
 class Moved(NamedTuple):
-    """What a move did."""
+    """The result of a copy."""
 
-    records: dict[str, int]  # by part: what is in both stores now
+    records: dict[str, int]  # by part: the records that both stores have now
     copied: int  # of them, by this call; an earlier one that was killed may have copied others
     given_back: int  # jobs that still ran at the end of the wait, and start again in the other store
 
@@ -62,13 +62,13 @@ OnStep: TypeAlias = Callable[[Step], None]
 
 
 def move(source: Store, target: Store, *, wait: int = WAIT, on_step: OnStep = lambda _step: None) -> Moved:
-    """Bring everything from one open store to another, or go on where an earlier call was stopped.
+    """Copy everything from one open store to another, or continue an earlier call that was stopped.
 
-    `wait` (microseconds) is how long what runs may take to end; what is left then is returned, spends nothing, and
-    starts again in the target. `on_step` is called with the progress.
+    `wait` (microseconds) is how long running jobs may take to end. Jobs that still run then are returned, spend no
+    retry, and start again in the target. `on_step` is called with the progress.
     """
     seal = _begin(source, target)
-    if seal.is_done:  # all was there, but for the target's opening
+    if seal.is_done:  # everything was copied, but the target was not opened
         target.seal(None)
         return Moved(_counted(target), copied=0, given_back=0)
     given_back = _let_run_out(source, seal, wait, on_step)
@@ -76,19 +76,20 @@ def move(source: Store, target: Store, *, wait: int = WAIT, on_step: OnStep = la
     for part, sent in copied.items():
         _compare(source, target, part, sent, on_step)
     _check_ours(source, seal)
-    source.seal(msgspec.structs.replace(seal, is_done=True, at=source.now()))  # first: never are both open
+    source.seal(msgspec.structs.replace(seal, is_done=True, at=source.now()))  # first, so that both are never open
     target.seal(None)
     records = {str(part): sent.records for part, sent in copied.items()}
     return Moved(records, sum(sent.new for sent in copied.values()), given_back)
 
 
 def is_new(target: Store) -> bool:
-    """Whether a target is still to be made, so that to open it would leave something behind. It need not be open."""
+    """Whether a target does not exist yet, so that opening it would create something. It need not be open."""
     return target.is_missing() or (target.features.is_shared and target.namespace not in target.namespaces())
 
 
 def check(source: Store, target: Store, *, is_new: bool = False) -> Seal | None:
-    """Refuse a move that cannot be; the seal of an earlier one that it would go on with. Nothing is changed.
+    """Refuse a copy that is impossible. Returns the seal of an earlier copy that this one would continue. Nothing is
+    changed.
 
     A target that is new need not be open: it is empty.
     """
@@ -113,14 +114,14 @@ def check(source: Store, target: Store, *, is_new: bool = False) -> Seal | None:
 
 
 def check_there(source: Store) -> None:
-    """Refuse a source whose namespace does not exist; to open it would make it, empty."""
+    """Refuse a source whose namespace does not exist; opening it would create it, empty."""
     if source.features.is_shared and source.namespace not in source.namespaces():
         _check_only_namespace(source)
         raise Refused(f"{source.describe()} holds no system of Rota; check what --from names")
 
 
 def undo(source: Store) -> Seal:
-    """Open a store again whose move was not finished. What was copied stays where it is, and stays sealed."""
+    """Open a store again whose copy was not finished. Copied records stay in the target, which stays sealed."""
     seal = source.sealed()
     if seal is None:
         raise Refused(f"{source.describe()} is not being moved; there is nothing to undo")
@@ -142,7 +143,7 @@ def undo(source: Store) -> Seal:
 
 
 def _begin(source: Store, target: Store) -> Seal:
-    """Seal both stores, the one that is left first."""
+    """Seal both stores, the source first."""
     seal = check(source, target)
     if seal is not None and seal.is_done:
         return seal
@@ -151,12 +152,12 @@ def _begin(source: Store, target: Store) -> Seal:
         source.seal(seal)
         _check_ours(source, seal)
     filled = target.sealed()
-    if filled is not None and not filled.source:  # the seal that we have just put on the source
+    if filled is not None and not filled.source:  # the seal that this call has just put on the source
         source.seal(None)
         raise _same_store(source)
     if filled is None:
         target.seal(Seal(target=target.describe(), source=source.describe(), id=seal.id, at=target.now()))
-        if not _is_empty(target):  # somebody was faster than the seal
+        if not _is_empty(target):  # another client wrote before the seal
             target.seal(None)
             source.seal(None)
             raise _not_empty(target)
@@ -171,7 +172,7 @@ def _check_ours(source: Store, seal: Seal) -> None:
 
 
 def _look_alike(source: Store, target: Store) -> bool:
-    """Whether two handles name one place in the same words; other words for it are found out by the seal."""
+    """Whether two handles name one store in the same words. The seal detects one store under different names."""
     if not source.features.is_shared or source.describe() != target.describe():
         return False
     return source.namespace == target.namespace
@@ -193,7 +194,7 @@ def _not_empty(store: Store) -> Refused:
 
 
 def _check_only_namespace(source: Store) -> None:
-    """A namespace that was misspelt, or not named at all, looks like an empty store: say what else is there."""
+    """A namespace that was misspelt, or not named at all, looks like an empty store: name the others that exist."""
     others = [name for name in source.namespaces() if name != source.namespace]
     if others:
         raise Refused(
@@ -203,7 +204,7 @@ def _check_only_namespace(source: Store) -> None:
 
 
 def with_namespace(store: Store) -> str:
-    """A store in words that always name its namespace, once: most leave out the usual one."""
+    """The description of a store that always names its namespace, once: most omit the default one."""
     words, name = store.describe(), f"namespace {store.namespace}"
     return words if name in words else f"{words}, {name},"
 
@@ -228,11 +229,11 @@ def _sealed_target(target: Store, seal: Seal) -> Refused:
     )
 
 
-# Letting what runs come to its end.
+# Waiting for running jobs.
 
 
 def _let_run_out(source: Store, seal: Seal, wait: int, on_step: OnStep) -> int:
-    """Wait until nothing runs. How many jobs were returned because they still ran at the end."""
+    """Wait until nothing runs. Returns the number of jobs that were returned because they still ran at the end."""
     deadline = time.monotonic() + wait / SECOND
     pause = threading.Event()
     while running := _running(source):
@@ -250,7 +251,7 @@ def _running(source: Store) -> list[Job]:
 
 
 def _give_back(source: Store, seal: Seal) -> int:
-    """Void the leases that are left, as a worker does when it shuts down; if one ends meanwhile, it was faster."""
+    """Void the remaining leases, as a worker does when it shuts down. A job that ends meanwhile keeps its outcome."""
     total = 0
     seen: list[Job] = []
     while running := _running(source):
@@ -271,7 +272,7 @@ def _give_back(source: Store, seal: Seal) -> int:
 
 
 class Sent(NamedTuple):
-    """What was read of one part."""
+    """The records that were read of one part."""
 
     records: int
     digest: int
@@ -279,7 +280,7 @@ class Sent(NamedTuple):
 
 
 def _copy(source: Store, target: Store, part: Part, on_step: OnStep) -> Sent:
-    """Send a part's records, but for jobs that an earlier call has sent: they arrive in line."""
+    """Send a part's records, except jobs that an earlier call has sent: jobs are copied in their order."""
     total = _jobs_of(source) if part == "jobs" else None
     last = _last_job(target) if part == "jobs" else None
     sent = Sent(0, 0, 0)
@@ -298,7 +299,7 @@ def _last_job(target: Store) -> str | None:
 
 
 def _pages(store: Store, part: Part) -> Iterator[list[Record]]:
-    """A part without the record of the store's clock: that is about this store, and every node writes it."""
+    """A part without the record of the store's clock: that record is about this store, and every node writes it."""
     cursor: str | None = None
     while True:
         page = store.dump(part, cursor=cursor, limit=BATCH)
@@ -321,8 +322,8 @@ def _counted(store: Store) -> dict[str, int]:
 
 
 def _compare(source: Store, target: Store, part: Part, sent: Sent, on_step: OnStep) -> None:
-    """Read a part from the target: it must be what was sent. (Not what the source has now: a worker whose lease was
-    voided may still write a line there.)"""
+    """Read a part from the target: it must equal what was sent. (The source may have changed: a worker whose lease
+    was voided may still write a log line there.)"""
     found = Sent(0, 0, 0)
     for records in _pages(target, part):
         found = Sent(found.records + len(records), _digest(records, found), 0)
@@ -338,7 +339,7 @@ def _compare(source: Store, target: Store, part: Part, sent: Sent, on_step: OnSt
 
 
 def _digest(records: list[Record], before: Sent) -> int:
-    """A sum of the records' digests: the same in any order, but for jobs, whose place in line counts."""
+    """A sum of the records' digests: the same in any order, except for jobs, whose position in the queue counts."""
     total = before.digest
     for number, record in enumerate(records, before.records):
         packed = msgspec.json.encode(_plain(record, number), order="deterministic")

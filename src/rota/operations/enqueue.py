@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> Iterator[list[Added]]:
-    """Each batch is accepted whole or not at all, in order; if one is not, none after it is sent."""
+    """Send batches in order. Each is accepted whole or not at all; if one is not, none after it is sent."""
     batches = _batches(requests, random)
     if len(requests) <= LARGEST_BATCH:
         yield from map(store.add_jobs, batches)
@@ -43,7 +43,8 @@ def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> I
 def send_within(
     store: Store, transaction: object, requests: Sequence[Request], random: Random
 ) -> Iterator[list[Added]]:
-    """All of them inside a caller's transaction, in one call and in the caller's own thread: all are in it, or none."""
+    """Send all requests inside a caller's transaction, in one call and in the caller's own thread: all are in it, or
+    none."""
     yield store.add_jobs_in(transaction, [new for batch in _batches(requests, random) for new in batch])
 
 
@@ -55,7 +56,7 @@ def _batches(requests: Sequence[Request], random: Random) -> Iterator[list[NewJo
 
 def _new_job(request: Request, job_id: str) -> NewJob:
     overrides, options = request.overrides, request.options
-    if overrides is NOTHING_ELSE and request.unique_key is None:  # most say no more than their arguments
+    if overrides is NOTHING_ELSE and request.unique_key is None:  # most have only arguments
         return NewJob(
             id=job_id,
             task=request.task,

@@ -1,4 +1,4 @@
-"""Knows the tasks of the nodes that run now, to refuse a name that none of them has."""
+"""Reads the tasks of the nodes that run now, to refuse a name that none of them has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LiveTasks:
         self._read_at = float("-inf")
 
     def check(self, name: str) -> None:
-        """Refuse a name that no live worker has. If none is alive, nothing is known, and every name is taken."""
+        """Refuse a name that no live worker has. If none is alive, nothing is known, and every name is accepted."""
         if self._names is not None and name in self._names:
             return
         if time.monotonic() >= self._read_at + FRESH:

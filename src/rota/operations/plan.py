@@ -29,7 +29,7 @@ def plan_schedules(
     kept: Container[str] = (),
     redaction: Redaction = DEFAULT,
 ) -> list[Planned]:
-    """What would change, were this deployed now."""
+    """The changes that a deploy would make now."""
     existing = {schedule.id: schedule for schedule in all_schedules(store, ScheduleFilter(origin=origin.name))}
     existing |= {
         schedule.id: schedule for schedule in _read(store, [name for name in declared if name not in existing])
@@ -38,7 +38,7 @@ def plan_schedules(
 
 
 def apply_edits(store: Store, edits: Sequence[Edit]) -> int:
-    """Make the planned changes; answers how many. VersionConflict if something changed since."""
+    """Make the planned changes, and return their number. VersionConflict if something changed since."""
     refused = [name for batch in _batches(edits) for name in store.edit_schedules(batch)]
     if refused:
         raise VersionConflict(
@@ -48,7 +48,7 @@ def apply_edits(store: Store, edits: Sequence[Edit]) -> int:
 
 
 def _read(store: Store, names: Sequence[str]) -> list[Schedule]:
-    """Those of other origins that have a name which is declared here."""
+    """The schedules of other origins that have a name declared here."""
     batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
     return [schedule for batch in batches for schedule in store.get_schedules(batch)]
 

@@ -1,4 +1,4 @@
-"""Says what a schedule's times would be, by the very rule that saving it would apply, and writes nothing."""
+"""Computes the times that a schedule would have, by the rule that saving it would apply, and writes nothing."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 WEEK = 7 * 24 * 3600 * SECOND
-FAR = 400 * 366 * 24 * 3600 * SECOND  # how far ahead the next runs are looked for
+FAR = 400 * 366 * 24 * 3600 * SECOND  # how far ahead the next runs are searched for
 TIMING = ("trigger", "tz", "start", "end", "jitter", "max_runs", "tenant", "follows", "day_bounds")
-NEW = "preview"  # under which a schedule that does not exist is looked at
+NEW = "preview"  # the id for a schedule that does not exist
 
 
 def preview_times(
@@ -65,7 +65,7 @@ def _after(before: Schedule | None, spec: ScheduleSpec, now: int, new_id: Callab
 
 
 def _times(schedule: Schedule, now: int, number: int) -> TimesFacts:
-    """Its times as if it were on: a pause says nothing about its rule."""
+    """The times of a schedule as if it were on: a pause does not affect its rule."""
     on = msgspec.structs.replace(schedule, pause=None, tenant_pause=None, is_enabled=True)
     runs = [run for coming in coming_runs([on], now, now + FAR, number) for run in coming.runs]
     week = sum(coming.count for coming in coming_runs([on], now, now + WEEK, 1))

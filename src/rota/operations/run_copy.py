@@ -36,10 +36,10 @@ def run_copy(
     kwargs: dict[str, Any] | None = None,
     by: str = "",
 ) -> str:
-    """Enqueue a copy and say its id. Arguments that are not given are the original's.
+    """Enqueue a copy and return its id. Arguments that are not given are the original's.
 
-    A hidden value that comes back as its mark is the stored one. A copy has no key and belongs to no schedule: it runs
-    now, whatever else runs.
+    A placeholder in the given arguments stands for the stored value. A copy has no key and belongs to no schedule: it
+    runs now, whatever else runs.
     """
     if collection_of(original) is not None:
         raise Refused(

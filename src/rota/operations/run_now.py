@@ -1,8 +1,8 @@
-"""Starting jobs of a schedule by hand: one step with it, so that no tick and no other hand comes between.
+"""Starts jobs of a schedule by hand, in one step with the schedule, so that no other start comes between.
 
-A step that makes a job does not say what became of the job. So the caller looks: the job is there, or another job has
-its slot or its key, or the schedule has counted it, because it has ended already and its task keeps nothing. If none of
-these is true, another job was in the way and has ended since: the caller tries again.
+The result of a step that makes a job does not include the job. So the caller reads: the job is there, or another job
+has its slot or its key, or the schedule has counted it, because it has ended already and its task keeps no jobs. If
+none of these is true, another job was in the way and has ended since: the caller tries again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
-TRIES = 50  # each of which somebody else has changed the schedule in between
+TRIES = 50  # before each try, another client has changed the schedule
 
 
 class Started(NamedTuple):
@@ -64,7 +64,7 @@ def key_holder(store: Store, key: str) -> Job | None:
 
 def was_made(store: Store, job_id: str, after: Schedule) -> bool:
     """Whether the run by hand that an edit adds was made: its job is there, or the schedule (`after` the edit) has
-    counted it. A run that its slot or its key refused is not counted."""
+    counted it. A run that was refused by its slot or its key is not counted."""
     if store.get_jobs([job_id]):
         return True
     found = store.get_schedules([after.id])
@@ -77,7 +77,7 @@ def _live_task(store: Store, schedule: Schedule) -> Job | None:
 
 
 def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -> Job | None:
-    """The task, where the schedule still is what it was when it was read and nobody came before."""
+    """The task, if the schedule is unchanged since it was read and no other start came first."""
     author = Author(record_id=new_id(), by=by or whoami(), verb="started")
     edit = with_audit(start_edit(schedule, store.now(), new_id(), by), schedule, author)
     holder = key_holder(store, schedule.spec.key)
@@ -97,4 +97,4 @@ def _try(store: Store, schedule: Schedule, new_id: Callable[[], str], by: str) -
     if not was_made(store, job.id, edit.after):
         return None
     found = store.get_jobs([job.id])
-    return found[0] if found else accept(job, store.now())  # ended already, and its task keeps nothing
+    return found[0] if found else accept(job, store.now())  # ended already, and its task keeps no jobs

@@ -74,7 +74,7 @@ def make_spec(
     key_for: str | timedelta | None = None,
     **unknown: Never,
 ) -> ScheduleSpec:
-    """A schedule's definition from the words of the API."""
+    """A schedule's definition from the arguments of the API."""
     refuse_unknown("a schedule", unknown, ScheduleKeywords.__annotations__, FOR_SCHEDULE)
     _check_trigger(trigger)
     _check_request(request)
@@ -143,7 +143,7 @@ def _check_request(request: object) -> None:
 
 
 def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> tuple[str, int]:
-    """The unique key of the schedule's jobs and how long it holds: as said here, else as the request has it."""
+    """The unique key of the schedule's jobs and how long it holds: as given here, else as in the request."""
     held = fine_span_of(key_for, least=1) if key_for is not None else 0
     if key is not None:
         return check_key(key), held
@@ -161,7 +161,7 @@ def _key(request: Request, key: str | None, key_for: str | timedelta | None) -> 
 def _following(
     spec: ScheduleSpec, request: Request, *, tz: str | None, queue: str | None, priority: int | str | None
 ) -> ScheduleSpec:
-    """What the author left open follows the tenant, where the schedule has one."""
+    """The spec whose open values follow the tenant, if the schedule has one."""
     if not spec.tenant:
         return spec
     own = {

@@ -1,4 +1,4 @@
-"""Brings schedules to what their tenants say, in bounded batches that any process can go on with.
+"""Applies the settings of tenants to their schedules, in bounded batches that any process can continue.
 
 A change of a tenant is recorded as pending before it is written. The process that makes the change updates the
 schedules and deletes the record. If that process dies half-way, the tenant sync of any node finds the record and
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule, ScheduleSpec
     from rota.store.contract import Store
 
-ROUNDS = 5  # a schedule that keeps changing while it is to follow is taken up again by the next who looks
+ROUNDS = 5  # a schedule that still changes after so many rounds is left to the next process
 
 
 def read_tenants(store: Store, names: Iterable[str]) -> dict[str, Tenant]:
@@ -56,7 +56,7 @@ def check_tenants(
 
 
 def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Callable[[], str]) -> bool:
-    """Take schedules to what their tenants say now; False if one kept changing meanwhile."""
+    """Apply the tenants' settings of now to schedules; False if one kept changing meanwhile."""
     waiting = list(schedules)
     for _ in range(ROUNDS):
         tenants = read_tenants(store, [schedule.spec.tenant for schedule in waiting])
@@ -87,13 +87,13 @@ def settle_tenant(store: Store, pending: Entry, by: str, new_id: Callable[[], st
 
 
 def pending_change(store: Store, name: str, by: str) -> EntryEdit:
-    """The edit that says that a tenant's schedules are yet to follow a change, and who made it."""
+    """The edit that records that a tenant's schedules do not follow a change yet, and who made it."""
     found = store.get_entries(UNSETTLED, [name])
     return EntryEdit(kind=UNSETTLED, name=name, expect_version=found[0].version if found else 0, data=by)
 
 
 def add_pending_change(store: Store, names: Sequence[str], by: str, new_id: Callable[[], str]) -> Entry:
-    """Record, before they are written, that these schedules are yet to follow their tenants."""
+    """Record, before they are written, that these schedules do not follow their tenants yet."""
     data = msgspec.json.encode((by, list(names))).decode()
     entry = Entry(kind=UNSETTLED_SCHEDULES, name=new_id(), version=1, data=data)
     store.edit_entries([EntryEdit(kind=entry.kind, name=entry.name, expect_version=0, data=data)])

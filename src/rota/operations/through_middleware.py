@@ -25,7 +25,7 @@ R = TypeVar("R")
 def put_through(
     middleware: Sequence[Middleware], specs: Mapping[str, ScheduleSpec], put: Callable[[dict[str, ScheduleSpec]], R]
 ) -> R:
-    """Put schedules whose templates have passed the middleware. What came from the store has passed it before."""
+    """Put schedules whose templates have passed the middleware. Templates from the store have passed it before."""
     found = [_template(name, spec) for name, spec in specs.items()] if middleware else []
     drafts = [draft for draft in found if draft is not None]
     if not drafts:
