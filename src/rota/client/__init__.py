@@ -1,1 +1,1 @@
-"""What `app.*` hands out: jobs, schedules, tenants, queues, tokens, locks and sources."""
+"""Defines the parts of an app, `app.*`: jobs, schedules, tenants, queues, tokens, locks and sources."""

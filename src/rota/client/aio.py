@@ -1,4 +1,4 @@
-"""app.aio: the same verbs for coroutines, each run in a thread of the app's own. No second copy of anything.
+"""Runs the verbs of `app` for coroutines as `app.aio`, each in a thread of the app's own.
 
     job = await app.aio.jobs.get(job_id)
     value = await app.aio.jobs.result(job_id, timeout="30s")
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rota.tasks.task import Request
 
 THREADS = 4
-FIRST_LOOK, LONGEST_LOOK = 0.002, 0.25  # seconds between two looks at a job that is waited for
+FIRST_LOOK, LONGEST_LOOK = 0.002, 0.25  # seconds between two reads of a job that is waited for
 
 
 class AsyncJobs(Shell):
@@ -53,7 +53,7 @@ class AsyncJobs(Shell):
     delete = Awaited(Jobs.delete)
 
     async def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:  # noqa: ASYNC109 - the API's word
-        """What a job's task returned; waits for it without holding a thread."""
+        """The result of a job's task. Waits for it without holding a thread."""
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout_of(timeout)
         pause = FIRST_LOOK
@@ -132,7 +132,7 @@ class AsyncTokens(Shell):
 
 
 class AsyncLock(Shell):
-    """What app.aio.lock() gives: `async with app.aio.lock("reindex", ttl="60s") as lock: ...`"""
+    """The result of app.aio.lock(): `async with app.aio.lock("reindex", ttl="60s") as lock: ...`"""
 
     extend = Awaited(Lock.extend)
     release = Awaited(Lock.release)
@@ -147,7 +147,7 @@ class AsyncLock(Shell):
         return int(self._verbs.fence)
 
     async def acquire(self) -> bool:
-        """Take the lock, waiting as long as was asked for, without holding a thread; False if somebody else has it."""
+        """Acquire the lock, waiting up to the given time, without holding a thread; False if another owner has it."""
         pauses = self._verbs.pauses()
         while not await self.call(self._verbs.try_acquire):
             pause = next(pauses, None)
@@ -166,7 +166,7 @@ class AsyncLock(Shell):
 
 
 class Parts(Protocol):
-    """What the app has that coroutines call."""
+    """The parts of the app that coroutines call."""
 
     @property
     def jobs(self) -> Jobs: ...
@@ -216,7 +216,7 @@ class Aio(Shell):
 
     @cached_property
     def documents(self) -> AsyncDocuments:
-        from rota.client.aio_documents import AsyncDocuments  # noqa: PLC0415 - who has none does not pay for it
+        from rota.client.aio_documents import AsyncDocuments  # noqa: PLC0415 - not needed without documents
 
         return AsyncDocuments(self._verbs.documents, self._threads)
 
@@ -233,8 +233,8 @@ class Aio(Shell):
         return AsyncLock(self._verbs.lock(name, ttl=ttl, wait=wait), self._threads)
 
     async def send(self, requests: Sequence[Request]) -> list[Job[Any]]:
-        """Have the store accept requests. A transaction of a coroutine is used by its own loop, one of another kind by
-        the thread that called this: it belongs to that thread."""
+        """Have the store accept requests. A transaction of a coroutine is used on its own loop; any other
+        transaction is used in the thread that called this, to which it belongs."""
         transaction = one_transaction(requests)
         if transaction is None:
             return await self.call(partial(self._verbs.send, requests))

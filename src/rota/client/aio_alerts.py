@@ -1,4 +1,4 @@
-"""app.aio.alerts: the verbs of `app.alerts` for coroutines."""
+"""Defines app.aio.alerts: the verbs of `app.alerts` for coroutines."""
 
 from __future__ import annotations
 

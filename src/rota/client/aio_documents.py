@@ -1,4 +1,4 @@
-"""app.aio.documents: loaded when it is first asked for, as `app.documents` is."""
+"""Defines app.aio.documents, which is loaded when it is first used, as `app.documents` is."""
 
 from __future__ import annotations
 

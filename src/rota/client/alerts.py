@@ -1,5 +1,5 @@
-"""app.alerts: declares and stores alert rules, declares channels and heartbeat URLs; lists alerts, silences them and
-tests channels."""
+"""Defines app.alerts, which declares and stores alert rules, declares channels and heartbeat URLs, lists alerts,
+silences them and tests channels."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ Handler = TypeVar("Handler", bound="Callable[[Alert], object]")
 
 STATES = ("pending", "open", "unchecked", "ended")
 _RANK = {"open": 0, "unchecked": 1, "pending": 2, "ended": 3}
-TRIES = 5  # times that a silence is written because others change it, too
+TRIES = 5  # times that a silence is written if others change it, too
 LONGEST_REASON = 1_000  # characters
 
 
 class Owner(Protocol):
-    """What the verbs need of the app."""
+    """The part of the app that these verbs need."""
 
     name: str
-    node: Node | None  # that runs in this process
+    node: Node | None  # the one that runs in this process
     has_code: bool
 
     def open(self) -> Store: ...
@@ -118,16 +118,16 @@ class Alerts:
         return declare
 
     def heartbeat(self, schedule: str, url: str, *, start: bool = False) -> None:
-        """Call a URL when a run of a schedule succeeds, with /fail after it when one fails, and with /start, if that is
-        wanted, when one begins."""
+        """Call a URL when a run of a schedule succeeds, with /fail after it when one fails, and with /start, if that
+        is requested, when one begins."""
         self._check_not_running()
         self.declared.add_heartbeat(make_heartbeat(schedule, url, start=start))
 
-    # Looking.
+    # Reading.
 
     @property
     def plan(self) -> AlertPlan:
-        """All that code and rota.yaml declare."""
+        """All declarations of code and rota.yaml."""
         resolved = self._owner.resolved
         return AlertPlan(self.declared, resolved.declared, resolved.settings)
 
@@ -239,7 +239,7 @@ class Alerts:
             raise Refused(f"alert rule {name!r} is declared in {where_declared(declared)}; change it there")
 
     def _end_alerts(self, store: Store, app: str, rule: str) -> None:
-        """A node that checks at this instant may have changed one; it then ends as that of a removed declaration."""
+        """End the alerts of a rule. One that a node changes at this instant ends as that of a removed declaration."""
         now = store.now()
         edits = [
             EntryEdit(
@@ -255,7 +255,7 @@ class Alerts:
             store.edit_entries(edits)
 
     def silence(self, target: str, *, until: datetime, reason: str = "", by: str = "") -> SilenceFacts:
-        """Send no message about new trouble of a rule, or of one alert, until a time.
+        """Send no message about new alerts of a rule, or about one alert, until a time.
 
         Alerts are still recorded. If one is still open when the silence ends, its message is sent then.
         """
@@ -277,7 +277,7 @@ class Alerts:
         return self._put_silence(store, target, None, by or whoami())
 
     def test(self, channel: str, *, by: str = "") -> None:
-        """Send a test message to a channel, from this process; AlertNotSent if the channel does not take it."""
+        """Send a test message to a channel, from this process; AlertNotSent if the channel does not accept it."""
         plan = self.plan
         alert = sample_alert(self._owner.name, channel, self._owner.open().now(), by or whoami())
         Sender(plan).send(plan.channel(channel), alert)
@@ -331,7 +331,7 @@ def _position(incident: Incident, now: int) -> tuple[int, int, str]:
 
 
 def _cursor(incident: Incident, now: int) -> str:
-    """Text that sorts as the positions do: the newest first has the highest number of microseconds first."""
+    """Text that sorts as the positions do. For newest first, the highest number of microseconds comes first."""
     rank, since, name = _position(incident, now)
     return f"{rank}-{10**17 + since:018d}-{name}"
 

@@ -1,4 +1,4 @@
-"""Makes coroutines of the verbs of an app's part: each call runs in a thread of the app's own."""
+"""Turns the verbs of an app's part into coroutines: each call runs in a thread of the app's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Awaited(Generic[P, R]):
 
     def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
         self._name = method.__name__
-        self.__wrapped__ = method  # what documentation and tests compare
+        self.__wrapped__ = method  # for documentation and tests
 
     def __get__(self, shell: Shell, owner: type | None = None) -> Callable[P, Awaitable[R]]:
         def call(*args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:

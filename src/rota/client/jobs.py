@@ -1,4 +1,4 @@
-"""app.jobs: the verbs about jobs that exist."""
+"""Defines app.jobs: the verbs about existing jobs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Logs = list[LogEntry]
 
 
 def result_timeout(job: JobRecord, timeout: str | timedelta | float | None) -> ResultTimeout:
-    """The error of a caller that waited so long for a job's result."""
+    """The error of a caller whose wait for a job's result has ended without one."""
     waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
     return ResultTimeout(f"job {job.id} ({job.task}) is still {job.state} after {waited}; it goes on")
 
@@ -75,7 +75,7 @@ class Jobs:
         self._store = store
         self.decode = decode
         self.before_wait: Callable[[JobRecord], None] | None = None  # a kit refuses to wait: nothing would run
-        self._random = random  # for the ids of notes
+        self._random = random  # for the ids of audit records
 
     def get(self, job_id: str) -> Job[Any]:
         """The job of that id; JobNotFound if there is none."""
@@ -126,7 +126,7 @@ class Jobs:
         after: int = 0,
         limit: int = LARGEST_PAGE,
     ) -> Logs:
-        """What a job printed and logged, in order; `after` a line's number, or between two instants."""
+        """The output and log lines of a job, in order: those after the line number `after`, or between two instants."""
         lines = self._store().list_logs(
             job_id,
             after=after,
@@ -137,11 +137,11 @@ class Jobs:
         return [LogEntry(line.number, datetime_of(line.at), line.level, line.text) for line in lines]
 
     def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:
-        """What a job's task returned; waits for it."""
+        """The result of a job's task. Waits for it."""
         return Job[Any](self, job_id).result(timeout)
 
     def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
-        """The job once it has ended. It looks often at first, then less."""
+        """The job once it has ended. It is read often at first, then less often."""
         deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
         pause = 0.002
         while not (record := self.read(job_id)).state.is_final:
@@ -154,7 +154,7 @@ class Jobs:
         return record
 
     def cancel(self, job_id: str, *, reason: str = reason_text("cancelled_hand"), by: str = "") -> Job[Any]:
-        """Cancel a waiting job at once; ask a running one to stop."""
+        """Cancel a waiting job immediately; ask a running one to stop."""
         store = self._store()
         for _ in range(TRIES):
             record = self.read(job_id)
@@ -204,7 +204,7 @@ class Jobs:
         self.note(job_id, "deleted", by, {"state": record.state.value, "task": record.task}, {})
 
     def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
-        """Keep who did something with a job by hand; app.changes() and its history of changes show it."""
+        """Record who changed a job by hand. `app.changes()` and its history of changes show it."""
         add_deeds(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
 
     def read(self, job_id: str) -> JobRecord:

@@ -4,8 +4,8 @@
         ...
         lock.extend()
 
-A lock that is not extended in time is lost, and another may take it: `lock.fence` is the number to hand to whatever
-the lock protects, so that it can refuse an owner that is late.
+A lock that is not extended in time is lost, and another owner may acquire it. Pass `lock.fence` to the resource that
+the lock protects, so that the resource can refuse an owner that is late.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Lock:
         self._token = token_hex(16)
 
     def acquire(self) -> bool:
-        """Acquire the lock, waiting as long as was asked for; False if another owner has it."""
+        """Acquire the lock, waiting up to the given time; False if another owner has it."""
         pauses = self.pauses()
         while not self.try_acquire():
             pause = next(pauses, None)
@@ -59,7 +59,7 @@ class Lock:
         return True
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free now."""
+        """Acquire the lock if it is free now."""
         fence = self._store().change_lock(self.name, "acquire", self._token, self._ttl)
         if fence is None:
             return False
@@ -67,7 +67,7 @@ class Lock:
         return True
 
     def pauses(self) -> Iterator[float]:
-        """Seconds to wait between two tries, until the time that was asked for is over."""
+        """Seconds to wait between two tries, until the given time is over."""
         deadline = time.monotonic() + self._wait
         pause = FIRST_PAUSE
         while (left := deadline - time.monotonic()) > 0:
@@ -78,7 +78,7 @@ class Lock:
         return LockHeld(f"lock '{self.name}' is held by somebody else; wait= says how long to wait for it")
 
     def extend(self) -> None:
-        """Keep it for another ttl, from now; LockLost if another owner has it by now."""
+        """Hold the lock for another ttl, from now; LockLost if another owner has acquired it."""
         if self._store().change_lock(self.name, "extend", self._token, self._ttl) is None:
             raise LockLost(f"lock '{self.name}' was not extended in time and may belong to somebody else now; stop")
 

@@ -1,4 +1,4 @@
-"""app.queues: lines of jobs as callers see them, and the verbs about them."""
+"""Defines app.queues: queues of jobs as callers see them, and the verbs about them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
     name: str
     is_paused: bool = False
-    counts: dict[str, int] = {}  # the jobs that are kept, by state
+    counts: dict[str, int] = {}  # stored jobs, by state
     totals: dict[str, int] = {}  # jobs that ever ended, by state
-    oldest_at: datetime | None = None  # since when the first in line, of any priority, has been waiting
+    oldest_at: datetime | None = None  # since when the first job, of any priority, has been waiting
 
 
 @known_keywords_of_verbs("app.queues", FOR_VERBS)
@@ -47,11 +47,11 @@ class Queues:
         return next((queue for queue in self.list() if queue.name == name), None)
 
     def pause(self, name: str, *, reason: str = "", by: str = "") -> None:
-        """Let no worker claim jobs from it; running jobs continue. The reason goes into the audit."""
+        """Let no worker claim jobs from it; running jobs continue. The reason is stored in an audit record."""
         self._set(name, by, reason, paused=True)
 
     def resume(self, name: str, *, by: str = "") -> None:
-        """Let workers take jobs from it again."""
+        """Let workers claim jobs from it again."""
         self._set(name, by, "", paused=False)
 
     def _set(self, name: str, by: str, reason: str, *, paused: bool) -> None:

@@ -1,4 +1,4 @@
-"""app.schedules: the verbs about schedules."""
+"""Defines app.schedules: the verbs about schedules."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class Schedules:
         self._bring_declared = bring_declared
 
     def sync(self) -> int:
-        """Bring the store to what the code and rota.yaml declare; answers how many schedules and tenants changed.
+        """Update the store to the declarations of code and rota.yaml. Returns how many schedules and tenants changed.
 
-        What is unchanged is left alone. What an older version of this app declared and this one does not is retired.
-        `app.start()` and `rota run` do it, too.
+        Unchanged schedules are not written. A schedule that an older version of this app declared, and this one does
+        not, is retired. `app.start()` and `rota run` also do this.
         """
         return self._bring_declared()
 
@@ -113,7 +113,7 @@ class Schedules:
     def put_many(
         self, items: Iterable[tuple[str, Request, Trigger]], *, by: str = "", **options: Unpack[ScheduleKeywords]
     ) -> int:
-        """Add or change many schedules in few calls; answers how many changed."""
+        """Add or change many schedules in few calls; returns how many changed."""
         specs = [
             (check_schedule_id(name), make_spec(trigger, request, default_tz=self._tz, **options))
             for name, request, trigger in items
@@ -131,10 +131,10 @@ class Schedules:
         n: int = 10,
         **options: Unpack[ScheduleKeywords],
     ) -> PreviewFacts:
-        """What its times would be: a sentence, the next runs, and what may surprise; nothing is written.
+        """The times of a definition: a sentence, the next runs, and warnings. Nothing is written.
 
-        With the id of a schedule, also what its times are now. With a task, or with that of the schedule, also whether
-        its runs usually take longer than the time between two of them.
+        With the id of a schedule, also its present times. With a task, or with that of the schedule, also whether its
+        runs usually take longer than the time between two of them.
         """
         before = None if schedule_id is None else self._read(schedule_id)
         request = Request(task or ("" if before is None else before.spec.task), b"[]", TaskOptions())
@@ -174,7 +174,7 @@ class Schedules:
         raise VersionConflict("the schedules kept changing while they were registered; try again")
 
     def retire_gone(self, declared: Container[str], origin: Origin, *, by: str = "") -> int:
-        """Retire what an older version of this origin had and this one no longer has; answers how many."""
+        """Retire schedules that an older version of this origin declared and this one does not. Returns how many."""
         store = self._store()
         gone = [
             schedule
@@ -189,7 +189,7 @@ class Schedules:
     def _registrations(
         self, specs: Mapping[str, ScheduleSpec], existing: Mapping[str, Schedule], origin: Origin, by: str
     ) -> Sequence[Edit]:
-        """The edits that bring what is there to what is said."""
+        """The edits that update the existing schedules to the given specs."""
         store = self._store()
         tenants = check_tenants(store, specs)
         now = store.now()
@@ -210,9 +210,9 @@ class Schedules:
         kept: Container[str] = (),
         tenants: Mapping[str, Tenant] | None = None,
     ) -> Sequence[Planned]:
-        """What a deploy of these would change, and which of its origin's schedules it would retire.
+        """The planned changes of a deploy of these schedules, and those of its origin that it would retire.
 
-        What is kept stays, though this origin no longer has it; tenants are those that the deploy brings.
+        Schedules that are kept stay, although this origin no longer has them. The tenants are those of the deploy.
         """
         store = self._store()
         found = check_tenants(store, declared, tenants)
@@ -224,7 +224,7 @@ class Schedules:
         return put_through(self._middleware, said, plan)
 
     def apply(self, planned: Sequence[Planned], *, by: str = "") -> int:
-        """Make planned changes; answers how many. VersionConflict if something has changed since."""
+        """Make planned changes. Returns how many. VersionConflict if something has changed since."""
         changes = [
             self._noted(one.edit, one.before, _PLANNED.get(one.kind, "changed"), by) for one in planned if one.edit
         ]
@@ -247,10 +247,10 @@ class Schedules:
         return Page([self._view(checked(record)) for record in page.items], page.cursor)
 
     def remove(self, schedule_id: str, *, by: str = "", expect_version: int | None = None, force: bool = False) -> bool:
-        """Remove a schedule and cancel what it has waiting; no error if there is none.
+        """Remove a schedule and cancel its waiting jobs; no error if there is none.
 
-        What code or a file declares is removed there; `force` removes it all the same, such as that of an app which
-        is gone for good.
+        A schedule that code or a file declares is removed there. `force` removes it here, such as one of an app that no
+        longer exists.
         """
         origin = None if force else Origin()
 
@@ -288,7 +288,7 @@ class Schedules:
         )
 
     def resume(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
-        """Fire again. Times within the pause stay skipped; what was missed before it goes by `catchup`."""
+        """Fire again. Times within the pause stay skipped; times missed before it are handled by `catchup`."""
         return self._change(schedule_id, edits.resume, "resumed", by, expect_version)
 
     def enable(self, schedule_id: str, *, by: str = "", expect_version: int | None = None) -> ScheduleView:
@@ -300,8 +300,8 @@ class Schedules:
         return self._change(schedule_id, edits.disable, "disabled", by, expect_version)
 
     def run_now(self, schedule_id: str, *, by: str = "") -> Job[Any]:
-        """One run at once, whatever its times, pauses and live jobs; what holds its key is answered instead, as is a
-        collection's live task."""
+        """Start one run immediately, whatever its times, pauses and live jobs. If another job holds its key, or a
+        collection has a live task, that job is returned instead."""
         if (schedule := self._read(schedule_id)).spec.sync is not None:
             started = start_task(self._store(), schedule, self._new_id, by)
             return Job(self._jobs, started.job.id, existed=started.existed, record=started.job)
@@ -326,7 +326,7 @@ class Schedules:
         )
 
     def next_runs(self, schedule_id: str, n: int = 10, *, after: datetime | None = None) -> Runs:
-        """The next n times at which its jobs may start, as things stand, in its zone; jitter is included."""
+        """The next n times at which its jobs may start, by the present state, in its zone; jitter is included."""
         schedule = self._read(schedule_id)
         at = check_instant("after", after) if after else self._store().now()
         if schedule.silence is not None and schedule.silence.until is not None:
@@ -337,7 +337,7 @@ class Schedules:
     def occurrences(
         self, schedule_id: str, start: datetime, end: datetime, *, limit: int = 50, cursor: str | None = None
     ) -> Page[OccurrenceFacts]:
-        """What became of the expected times between two instants, oldest first."""
+        """The outcomes of the expected times between two instants, oldest first."""
         page = self._store().list_occurrences(
             schedule_id,
             check_instant("start", start),
@@ -350,7 +350,7 @@ class Schedules:
     def why(self, schedule_id: str, at: datetime | None = None) -> WhyFacts:
         """Why it did or did not run at an instant (by default when it last was to): an outcome, a sentence, a fix.
 
-        Of a schedule that was removed, it says by whom and when.
+        For a schedule that was removed, the answer has the author and the time.
         """
         instant = optional_instant("at", at)
         found = self._store().get_schedules([schedule_id])
@@ -364,7 +364,7 @@ class Schedules:
         return why_facts(removed)
 
     def changes(self, schedule_id: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
-        """Who changed it, when, and what; newest first. They outlive the schedule."""
+        """The audit records of the schedule, newest first. They outlive the schedule."""
         return list_changes(
             self._store(), self._redaction, subject_of("schedule", schedule_id), limit=limit, cursor=cursor
         )
@@ -377,7 +377,7 @@ class Schedules:
         by: str,
         expect_version: int | None = None,
     ) -> ScheduleView:
-        """Decide on what is there, and apply it where it still is."""
+        """Decide on the stored schedule, and apply the edit if it is unchanged."""
         store = self._store()
         for _ in range(TRIES):
             schedule = self._read(schedule_id)
@@ -409,8 +409,8 @@ class Schedules:
 
 
 def _check_times(before: Schedule | None, edit: Edit | None, origin: Origin, now: int) -> None:
-    """A schedule that can never run is refused where somebody makes it now. In code or in a file its date may have
-    passed since it was written: that is a warning."""
+    """Refuse a schedule that can never run, if it is made now. In code or in a file, its date may have passed since
+    it was written: that is a warning."""
     schedule = before if edit is None else edit.after
     if schedule is None or (edit is not None and edit.jobs):
         return

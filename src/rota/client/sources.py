@@ -1,4 +1,4 @@
-"""app.sources: the verbs about collections that are kept in sync, and about their tasks."""
+"""Defines app.sources: the verbs about collections that are kept in sync, and about their tasks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Sources:
     def declare(
         self, name: str, collections: Sequence[str | CollectionWords], **options: Unpack[SourceWords]
     ) -> Decorator:
-        """Register a function that is called with (source, collection) to keep each of these in sync."""
+        """Register a function that is called with (source, collection) to keep each collection in sync."""
 
         def decorate(function: Any) -> Any:
             with self._task_of(function) as task:
@@ -74,7 +74,7 @@ class Sources:
         return cast("Decorator", decorate)
 
     def list(self) -> Views:
-        """All sources that the store knows, by name; those whose code is gone are not among them."""
+        """All sources that the store knows, by name, except those that no code declares any more."""
         found = [
             CollectionView(schedule, schedule.spec.sync)
             for schedule in sync_schedules(self._store())
@@ -92,7 +92,7 @@ class Sources:
         return SourceView(source, sorted(views, key=lambda one: one.name))
 
     def run(self, source: str, collection: str, *, by: str = "") -> SyncTask:
-        """Start a task at once, before all that schedules have made; if one waits or runs already, answer that."""
+        """Start a task immediately, before those of schedules. If one waits or runs already, that one is returned."""
         started = start_task(self._store(), self._find(source, collection), self._new_id, by)
         return SyncTask(started.job, existed=started.existed)
 
@@ -132,12 +132,13 @@ class Sources:
     def logs(
         self, task_id: str, *, start: datetime | None = None, end: datetime | None = None, limit: int = MOST_LINES
     ) -> Lines:
-        """What a task printed and logged between two instants, inclusive, in order; identical lines are all there."""
+        """The output and log lines of a task between two instants, inclusive, in order; identical lines are all
+        included."""
         self.task(task_id)
         return [*islice(self._lines(task_id, start, end), max(1, min(limit, MOST_LINES)))]
 
     def cancel(self, task_id: str, *, reason: str = "", by: str = "") -> SyncTask:
-        """Cancel a task that waits, ask one that runs to stop; its collection is free once it has ended."""
+        """Cancel a waiting task, or ask a running one to stop; its collection is free once it has ended."""
         self.task(task_id)
         why = reason or (reason_text("cancelled_by", by=by) if by else reason_text("cancelled_hand"))
         return SyncTask(self._jobs.cancel(task_id, reason=why, by=by).record)
@@ -159,7 +160,7 @@ class Sources:
         return [*sync_schedules(self._store(), head_of(check_part("source", source)))]
 
     def _find(self, source: str, collection: str, *, is_over: bool = False) -> Schedule:
-        """The schedule of a collection; of one whose code is gone, if its past is asked for."""
+        """The schedule of a collection, also one that no code declares any more if its past is requested."""
         sync = Sync(check_part("source", source), check_part("collection", collection))
         found = self._store().get_schedules([sync.schedule_id])
         if found and found[0].spec.sync is not None and (is_over or not found[0].origin.is_retired):
@@ -185,5 +186,5 @@ def _states(status: str | None) -> tuple[State, ...]:
 
 
 def _past_end(end: datetime | None) -> int | None:
-    """An inclusive end as the first instant behind it."""
+    """An inclusive end as the first instant after it."""
     return None if end is None else check_instant("end", end) + 1

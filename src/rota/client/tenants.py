@@ -1,4 +1,4 @@
-"""app.tenants: makes, changes, pauses and removes tenants."""
+"""Defines app.tenants, which makes, changes, pauses and removes tenants."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Tenants:
         by: str = "",
         expect_version: int | None = None,
     ) -> TenantView:
-        """Add a tenant, or change it; its schedules follow at once.
+        """Add a tenant, or change it; its schedules are updated immediately.
 
         A new timezone holds from now on, and no local date runs twice; with on_zone_change="keep_next", the run that
         was announced in the old zone still happens at its instant.
@@ -154,7 +154,7 @@ class Tenants:
         return True
 
     def changes(self, name: str, *, limit: int = 50, cursor: str | None = None) -> Page[Change]:
-        """Who changed it, when, and what; newest first."""
+        """The audit records of the tenant, newest first."""
         return list_changes(self._store(), DEFAULT, subject_of(KIND, name), limit=limit, cursor=cursor)
 
     def _change(
@@ -167,7 +167,7 @@ class Tenants:
         *,
         may_create: bool = False,
     ) -> TenantView:
-        """Decide on what is there, apply it where it still is, and let the schedules follow."""
+        """Decide on the stored tenant, apply the change if it is unchanged, and update its schedules."""
         store = self._store()
         for _ in range(TRIES):
             found = store.get_entries(KIND, [name])
@@ -189,7 +189,7 @@ class Tenants:
     def _apply(self, name: str, version: int, before: Tenant | None, after: Tenant, verb: str, by: str) -> bool:
         store = self._store()
         said = verb or ("created" if before is None else "changed")
-        store.edit_entries([pending_change(store, name, by or whoami())])  # whose change was pending first is as good
+        store.edit_entries([pending_change(store, name, by or whoami())])  # another's pending change is as good
         edit = EntryEdit(kind=KIND, name=name, expect_version=version, data=pack_tenant(after))
         if store.edit_entries([self._noted(edit, before, after, said, by)]):
             return False

@@ -1,6 +1,6 @@
-"""Tokens: secrets that let their bearer read, operate or administer over HTTP; only their hashes are kept.
+"""Creates, checks and revokes tokens: secrets that let their bearer read, operate or administer over HTTP.
 
-A secret begins with its token's public id, so that checking one is one look into the store.
+Only their hashes are stored. A secret begins with its token's public id, so that a check takes one read of the store.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 KIND = "token"
 _SECRET = re.compile(r"rota_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII)
-_NO_HASH = "0" * 64  # compared where there is no such token, so that both take as long
+_NO_HASH = "0" * 64  # compared if there is no such token, so that both cases take as long
 
 
 class Identity(Struct, frozen=True):
-    """Who asks, and what they may do."""
+    """The authenticated caller of a request, and its role."""
 
     name: str
     role: Role
-    token_id: str = ""  # of a token that the store keeps; empty for the settings' own, and for nobody's
+    token_id: str = ""  # of a stored token; empty for the settings' own token, and for anonymous access
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
@@ -102,7 +102,7 @@ class Tokens:
         return False
 
     def check(self, secret: str) -> Identity | None:
-        """Whose secret this is; None if it is unknown, revoked or expired."""
+        """The identity of a secret; None if it is unknown, revoked or expired."""
         found = _SECRET.fullmatch(secret)
         if found is None:
             return None
@@ -122,7 +122,7 @@ class Tokens:
         return Identity(token.name, token.role, token_id)
 
     def good_ids(self, token_ids: Iterable[str]) -> set[str]:
-        """Which of these tokens are valid: neither revoked nor expired."""
+        """The valid ones of these tokens: neither revoked nor expired."""
         store = self._store()
         entries, now = store.get_entries(KIND, sorted(set(token_ids))), store.now()
         return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.has_expired(now)}
@@ -134,7 +134,7 @@ class Tokens:
 
 
 def id_in(secret: str) -> str:
-    """The public id that a secret begins with; empty if it is none of ours. It may be logged."""
+    """The public id that a secret begins with; empty if the secret has another form. The id may be logged."""
     found = _SECRET.fullmatch(secret)
     return found[1] if found else ""
 
@@ -148,7 +148,7 @@ def _view(entry: Entry) -> TokenView:
 
 
 def _read(entry: Entry) -> tuple[Token, str]:
-    """The token; one that cannot be read lets nobody in, and can still be listed and revoked."""
+    """The token. One that cannot be read gives no access, and can still be listed and revoked."""
     try:
         return _decoder.decode(entry.data), ""
     except msgspec.MsgspecError as err:
@@ -156,5 +156,5 @@ def _read(entry: Entry) -> tuple[Token, str]:
 
 
 def _facts(token: Token | None) -> dict[str, object]:
-    """What an audit record shows of a token: not its hash."""
+    """The facts of a token that an audit record shows: not its hash."""
     return {"name": token.name, "role": token.role, "expires_at": token.expires_at} if token else {}
