@@ -1,1 +1,1 @@
-"""Brings a store to what the code and rota.yaml of an app declare: schedules and tenants."""
+"""Updates a store to the schedules and tenants that the code and rota.yaml of an app declare."""

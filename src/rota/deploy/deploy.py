@@ -1,6 +1,6 @@
-"""Plans what one version of an app declares, in code and in rota.yaml, against a store, or brings the store to it.
+"""Plans the declarations of one version of an app, in code and in rota.yaml, against a store, or applies them.
 
-Both are one deploy: each schedule keeps where it was declared as its origin, and may move from the one to the other.
+Both are one deploy: the origin of a schedule is the code or the file, and the schedule may move from one to the other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger("rota.app")
 
 
 class Deploy(Struct, frozen=True, kw_only=True):
-    """All that one version of an app declares."""
+    """All declarations of one version of an app."""
 
     app: str
     version: str
@@ -60,14 +60,14 @@ class Deploy(Struct, frozen=True, kw_only=True):
         return Origin("file", self.app, self.version)
 
     def parts(self) -> Iterator[tuple[Origin, dict[str, ScheduleSpec]]]:
-        """What the code declares, then what the file does."""
+        """The schedules of the code, then those of the file."""
         yield Origin("code", self.app, self.version), self.code
         if self.file is not None:
             yield self.file_origin, self.file
 
 
 class Target(Protocol):
-    """Where it is deployed to: an app's store, and the verbs about what is there."""
+    """The target of a deploy: an app's store, and the verbs about its content."""
 
     @property
     def schedules(self) -> Schedules: ...
@@ -79,14 +79,15 @@ class Target(Protocol):
 
 
 class DeployPlan(NamedTuple):
-    """What a deploy would change: tenants first, because schedules follow them."""
+    """The changes that a deploy would make: tenants first, because schedules follow them."""
 
     tenants: list[PlannedTenant]
     schedules: list[tuple[Origin, Planned]]
 
 
 def deploy_of(app: str, version: str, code: dict[str, ScheduleSpec], resolved: Resolved, registry: Registry) -> Deploy:
-    """What an app declares, with its file's tasks found and their arguments checked; BadSettings says what is wrong."""
+    """The declarations of an app, with its file's tasks found and their arguments checked; BadSettings if there are
+    mistakes."""
     found, complaints = survey_deploy(app, version, code, resolved, registry)
     if complaints:
         raise BadSettings(*complaints)
@@ -96,7 +97,7 @@ def deploy_of(app: str, version: str, code: dict[str, ScheduleSpec], resolved: R
 def survey_deploy(
     app: str, version: str, code: dict[str, ScheduleSpec], resolved: Resolved, registry: Registry
 ) -> tuple[Deploy, list[str]]:
-    """What an app declares and can be understood, and everything that is wrong with the rest."""
+    """The declarations of an app that can be read, and all complaints about the others."""
     if resolved.file is None:
         return Deploy(app=app, version=version, code=code), []
     specs: dict[str, ScheduleSpec] = {}
@@ -130,7 +131,7 @@ def survey_deploy(
 def further_mistakes(
     app: str, resolved: Resolved, registry: Registry, code: Mapping[str, ScheduleSpec]
 ) -> Iterator[tuple[FileSchedule, str]]:
-    """What else is wrong with the schedules of the file that have a mistake already, so that one run shows all."""
+    """Further complaints about the schedules of the file that have a mistake already, so that one run shows all."""
     for one in resolved.declared.mistaken.schedules:
         try:
             task = registry.get(one.task)
@@ -145,7 +146,7 @@ def further_mistakes(
 
 
 def bring(deploy: Deploy, target: Target) -> int:
-    """Bring a store to what a deploy declares; answers how many schedules and tenants changed."""
+    """Update a store to the declarations of a deploy. Returns how many schedules and tenants changed."""
     schedules = target.schedules
     changed = _bring_tenants(deploy, target)
     for origin, specs in deploy.parts():
@@ -156,8 +157,8 @@ def bring(deploy: Deploy, target: Target) -> int:
 
 
 def plan(deploy: Deploy, target: Target) -> DeployPlan:
-    """What bringing it would change, and what it no longer has; nothing is changed."""
-    from rota.deploy.tenants import plan_tenants, tenants_of  # noqa: PLC0415 - who only runs plans nothing
+    """The changes that `bring` would make, and the schedules that would be retired. Nothing is changed."""
+    from rota.deploy.tenants import plan_tenants, tenants_of  # noqa: PLC0415 - not needed to run
 
     coming = plan_tenants(target.open(), deploy.tenants, deploy.file_origin)
     found = [
@@ -169,7 +170,8 @@ def plan(deploy: Deploy, target: Target) -> DeployPlan:
 
 
 def apply(deploy: Deploy, target: Target, *, by: str = "") -> int:
-    """Bring the store to what is declared, and retire what it no longer has, of whatever version; answers how much."""
+    """Update the store to the declarations, and retire schedules of any version that they no longer have. Returns
+    how many changed."""
     changed = _bring_tenants(deploy, target, by)
     planned = plan(deploy, target)  # now, because schedules have followed their tenants
     return changed + target.schedules.apply([one for _, one in planned.schedules], by=by)
@@ -178,13 +180,13 @@ def apply(deploy: Deploy, target: Target, *, by: str = "") -> int:
 def _bring_tenants(deploy: Deploy, target: Target, by: str = "") -> int:
     if not deploy.tenants:
         return 0
-    from rota.deploy.tenants import bring_tenants  # noqa: PLC0415 - who has none does not pay for them
+    from rota.deploy.tenants import bring_tenants  # noqa: PLC0415 - not needed without tenants
 
     return bring_tenants(target.open(), target.tenants, deploy.tenants, deploy.file_origin, by=by)
 
 
 def warn_of_overruled(app: str, resolved: Resolved) -> None:
-    """Variables that do nothing, because the code says otherwise."""
+    """Warn of variables that have no effect, because the code sets another value."""
     for overruled in resolved.overruled:
         if overruled.origin.kind == "environment":
             words, path = overruled.origin.words, overruled.path
@@ -192,7 +194,7 @@ def warn_of_overruled(app: str, resolved: Resolved) -> None:
 
 
 def warn_of_strangers(deploy: Deploy) -> None:
-    """Schedules of the file that are left alone, because another app of the project may have their tasks."""
+    """Warn of schedules of the file that are ignored, because another app of the project may have their tasks."""
     complaints = list(deploy.strangers.values())
     for complaint in complaints[:MOST_LOGGED]:
         log.warning("%s; the schedule is left alone", complaint)

@@ -1,7 +1,7 @@
-"""Tenants that rota.yaml declares, brought to a store: put only if they differ, and only by the file that owns them.
+"""Applies the tenants that rota.yaml declares to a store: only if they differ, and only by the file that owns them.
 
-An entry beside each says which app's file declared it, and in which version: an older version changes nothing, and
-another app's file leaves it alone. One that left the file stays: it may have schedules.
+An entry beside each names the app whose file declared it, and the version: an older version changes nothing, and
+another app's file does not change it. A tenant that is removed from the file stays: it may have schedules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.model.entry import Entry
     from rota.store.contract import Store
 
-FILED = "filed_tenant"  # the kind of entry that says whose file declares a tenant
+FILED = "filed_tenant"  # the kind of entry that names the app whose file declares a tenant
 BATCH = 500
 
 log = logging.getLogger("rota.app")
@@ -35,7 +35,7 @@ _origin_decoder = msgspec.json.Decoder(Origin)
 
 
 class PlannedTenant(Struct, frozen=True, kw_only=True):
-    """What would become of one tenant. Those that stay as they are have none."""
+    """The planned change of one tenant. Those that stay as they are have none."""
 
     name: str
     kind: Literal["add", "change", "newer", "refused"]
@@ -46,7 +46,7 @@ class PlannedTenant(Struct, frozen=True, kw_only=True):
 def bring_tenants(
     store: Store, tenants: Tenants, declared: Sequence[FileTenant], origin: Origin, *, by: str = ""
 ) -> int:
-    """Put those that differ; answers how many."""
+    """Put the tenants that differ. Returns how many."""
     changed = 0
     for one, before, entry in _read(store, declared):
         planned = _plan(one, before, entry, origin)
@@ -61,18 +61,18 @@ def bring_tenants(
 
 
 def plan_tenants(store: Store, declared: Sequence[FileTenant], origin: Origin) -> list[PlannedTenant]:
-    """What bringing them would change."""
+    """The changes that `bring_tenants` would make."""
     found = [_plan(one, before, entry, origin) for one, before, entry in _read(store, declared)]
     return [planned for planned in found if planned is not None]
 
 
 def tenants_of(planned: Sequence[PlannedTenant]) -> dict[str, Tenant]:
-    """The tenants as they will be."""
+    """The tenants after the changes."""
     return {one.name: one.after for one in planned if one.kind in {"add", "change"}}
 
 
 def tenant_from(one: FileTenant, before: Tenant | None = None) -> Tenant:
-    """What the file says; a pause is its operators' business."""
+    """The tenant that the file declares. Its operators decide about a pause."""
     return Tenant(**one.options, pause=before.pause if before else None)
 
 
@@ -93,7 +93,7 @@ def _plan(one: FileTenant, before: Tenant | None, entry: Entry | None, origin: O
 
 
 def _said(tenant: Tenant) -> list[str]:
-    """What a new tenant is, beyond the defaults."""
+    """The settings of a new tenant that differ from the defaults."""
     return [str(line) for line in contents(tenant_facts(tenant), OF_TENANT)]
 
 
@@ -108,7 +108,7 @@ def _shown(value: Any) -> str:
 
 
 def _read(store: Store, declared: Sequence[FileTenant]) -> Iterator[tuple[FileTenant, Tenant | None, Entry | None]]:
-    """Each with what the store has of it, read in few calls."""
+    """Each with its stored tenant and entry, read in few calls."""
     for start in range(0, len(declared), BATCH):
         batch = declared[start : start + BATCH]
         names = [one.name for one in batch]
@@ -119,7 +119,7 @@ def _read(store: Store, declared: Sequence[FileTenant]) -> Iterator[tuple[FileTe
 
 
 def _record_owner(store: Store, name: str, entry: Entry | None, origin: Origin) -> None:
-    """Record which app and version it belongs to; if another process was first, its record is as good."""
+    """Record the app and the version that own it; if another process was first, its record is equivalent."""
     owner = _origin_decoder.decode(entry.data) if entry else None
     if owner is not None and (owner.app != origin.app or not is_older(owner.version, origin.version)):
         return
