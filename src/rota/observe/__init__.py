@@ -1,1 +1,1 @@
-"""Observers of the engine's events."""
+"""Observes the engine's events: logs, metrics and JSON lines."""

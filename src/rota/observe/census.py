@@ -1,4 +1,4 @@
-"""Counts all schedules by state. They are read, as no store counts them: seldom, and at most so many."""
+"""Counts schedules by state. No store counts them, so they are read: seldom, and a limited number."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from rota.observe.numbers import FirstIds
     from rota.store.contract import Store
 
-MOST_READ = 10_000  # schedules that one census looks at
+MOST_READ = 10_000  # schedules that one census reads
 LEAST_AGE = 10.0  # seconds for which a census holds at least, …
 SHARE = 20  # … and so many times as long as it took: reading is a twentieth of the time at most
 
 
 class Seen(Struct, frozen=True):
-    """What one reading of the schedules came to."""
+    """The result of one reading of the schedules."""
 
     states: dict[tuple[str, ...], float]
     failing: dict[tuple[str, ...], float]
@@ -43,7 +43,7 @@ class Seen(Struct, frozen=True):
 
 
 class Census:
-    """Reads schedules when what it knows is old; the first 1,000 by id have numbers of their own."""
+    """Reads schedules when its last reading is old; the first 1,000 by id have numbers of their own."""
 
     def __init__(self, first: FirstIds) -> None:
         self._first = first
@@ -104,11 +104,11 @@ class Census:
 
 
 def _next_run(schedule: Schedule, state: str, now: int) -> int | None:
-    """When its next job may start, made ahead or not; None if there is none to wait for."""
+    """When its next job may start, created already or not; None if there is none to wait for."""
     if state != "on":
         return None
     try:
         slot = schedule.next_at if not schedule.has_jobs_ahead else coming_slot(schedule, now)
         return None if slot is None else start_of(schedule, slot)
     except RotaError:
-        return None  # what is stored cannot be evaluated; the scheduler will say so
+        return None  # the stored rule cannot be evaluated; the scheduler reports it

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def counter(name: str, text: str, labels: tuple[str, ...], samples: Iterable[tuple[Labels, float]]) -> Metric:
-    """What only rises; its samples have as many values as there are labels."""
+    """A number that only rises; its samples have as many values as there are labels."""
     family = CounterMetricFamily(name, text, labels=labels)
     for values, number in samples:
         family.add_metric(values[: len(labels)], number)
@@ -26,7 +26,7 @@ def counter(name: str, text: str, labels: tuple[str, ...], samples: Iterable[tup
 
 
 def gauge(name: str, text: str, labels: tuple[str, ...], samples: Mapping[Labels, float]) -> Metric:
-    """What rises and falls."""
+    """A number that rises and falls."""
     family = GaugeMetricFamily(name, text, labels=labels)
     for values, number in samples.items():
         family.add_metric(values, number)
@@ -34,7 +34,7 @@ def gauge(name: str, text: str, labels: tuple[str, ...], samples: Mapping[Labels
 
 
 def histogram(name: str, text: str, label: str, observed: Histograms) -> Metric:
-    """How often it took how long."""
+    """The distribution of durations."""
     family = HistogramMetricFamily(name, text, labels=(label,))
     bounds = [*(repr(bound) for bound in observed.bounds), "+Inf"]
     for value, cell in observed.items():

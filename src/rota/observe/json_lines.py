@@ -1,4 +1,4 @@
-"""JSON lines: log records as one object each, with the fields that are known of the job or schedule in question."""
+"""Writes log records as one JSON object each, with the known fields of the job or schedule in question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.engine.executors.run import current_run
 from rota.model.micros import datetime_of
 from rota.observe.secrets import without_secrets
 
-_COMPONENTS = {"schedule": "scheduler", "job": "worker"}  # which part of Rota speaks, if its logger has another name
+_COMPONENTS = {"schedule": "scheduler", "job": "worker"}  # the component of a record, if its logger has another name
 _NAMES = {"task": "job_name"}
 _COME_BACK = ("job.retried", "job.snoozed")
 _LEFT_OUT = {"jobs", "next_at", "run_at", "started_at", "is_fault"}  # lists, and times that other fields show
@@ -40,7 +40,7 @@ class JsonLines(logging.Formatter):
         if record.stack_info:
             fields["stack"] = self.formatStack(record.stack_info)
         run = current_run()
-        if run is not None:  # a job's own words
+        if run is not None:  # the text is the job's own
             fields = {name: run.hide(value) if isinstance(value, str) else value for name, value in fields.items()}
         return msgspec.json.encode({name: _shown(value) for name, value in fields.items()}).decode()
 
@@ -56,7 +56,7 @@ def component_of(logger: str) -> str:
 
 
 def _known(record: logging.LogRecord) -> dict[str, Any]:
-    """What an event said, else which job this was written in."""
+    """The fields of an event; for another record, the job that it was written in."""
     said = getattr(record, "rota", None)
     if not isinstance(said, dict):
         return _of_current_job()
@@ -81,7 +81,7 @@ def _iso(at: datetime) -> str:
 
 
 def _shown(value: object) -> object:
-    """As JSON can keep it, whatever it is; text without secrets."""
+    """The value as JSON can keep it; text without secrets."""
     if isinstance(value, str):
         return without_secrets(value.encode("utf-8", "backslashreplace").decode())
     if isinstance(value, dict):

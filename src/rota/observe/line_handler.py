@@ -25,7 +25,7 @@ REPLACEABLE = ("_log", "makeRecord", "handle", "callHandlers")  # methods of Log
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Handles records as StreamHandler does, and also takes lines that are formatted already."""
+    """Handles records as StreamHandler does, and also accepts formatted lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -36,7 +36,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
             self.handleError(record)
 
     def write_lines(self, text: str, record: logging.LogRecord) -> None:
-        """Write whole lines. If that fails, the record stands for them."""
+        """Write whole lines. If that fails, the record is reported in their place."""
         self.acquire()
         try:
             self._write(text)
@@ -48,7 +48,7 @@ class LineHandler(logging.StreamHandler[TextIO]):
             self.release()
 
     def _write(self, text: str) -> None:
-        self._flush_in_time()  # what a full pipe did not accept before
+        self._flush_in_time()  # the text that a full pipe did not accept before
         for part in parts_of(text, ATOMIC if text.isascii() else ATOMIC // MOST_BYTES):
             with suppress(BlockingIOError):  # the stream keeps a part of this size in its buffer; the flush writes it
                 self.stream.write(part)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def load_metrics(store: Callable[[], Store], events: Events, node: Callable[[], Node | None]) -> Metrics:
     """The metrics of one app."""
     try:
-        from rota.observe.metrics import Metrics  # noqa: PLC0415 - nobody else pays for it
+        from rota.observe.metrics import Metrics  # noqa: PLC0415 - not needed without metrics
     except ModuleNotFoundError as err:
         if err.name is None or not err.name.startswith("prometheus"):
             raise

@@ -59,7 +59,7 @@ _WHY_SKIPPED = {
 
 
 def log_events(events: Events) -> None:
-    """Write what an operator wants to read."""
+    """Log the events that an operator needs."""
     for name in _LEVELS:
         events.on(name, _write)
 
@@ -72,7 +72,7 @@ def _write(event: Event) -> None:
 
 
 def _is_error(event: Event) -> bool:
-    """Whether schedules are not fired in time: that is an error, whatever the event usually is."""
+    """Whether schedules are not fired in time: that is an error, whatever the event's usual level."""
     is_outage = event.name == "store.unavailable" and event.data.get("service") == "scheduler"
     return is_outage or bool(event.data.get("is_fault"))
 
@@ -111,7 +111,7 @@ def _about_work(event: Event) -> str:
 
 
 def _reasons(reasons: Mapping[str, int]) -> str:
-    """Why occurrences were skipped; how many for which reason, if there are several."""
+    """Why occurrences were skipped; with a number for each reason, if there are several."""
     words = [(number, _WHY_SKIPPED.get(reason, reason)) for reason, number in reasons.items()]
     if len(words) == 1:
         return words[0][1]
@@ -175,7 +175,7 @@ def _clock_step(event: Event) -> str:
 
 
 def one_line(value: object) -> str:
-    """A value of somebody else's in a log line: it can neither begin a line of its own nor steer a terminal."""
+    """A value from outside in a log line: it can neither begin a line of its own nor control a terminal."""
     text = str(value).encode(errors="backslashreplace").decode()
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
 

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class Exposition(NamedTuple):
-    """All numbers, in the form that was asked for."""
+    """All numbers, in the requested form."""
 
     text: bytes
     kind: str  # of content
 
 
 class Metrics:
-    """From its making on, this process counts what it sees; what the store keeps is asked for at every reading."""
+    """Counts the events of this process from its creation on, and reads the store's numbers at every scrape."""
 
-    content_type = choose_encoder("")[1]  # of the answer to a client that asks for no other form
+    content_type = choose_encoder("")[1]  # of the answer to a client that requests no other form
 
     def __init__(self, store: Callable[[], Store], events: Events, node: Callable[[], Node | None]) -> None:
         first = FirstIds()
@@ -47,7 +47,7 @@ class Metrics:
             registry.register(self)
 
     def text(self) -> bytes:
-        """What this process saw and what the store keeps."""
+        """The numbers of this process and of the store."""
         return self.exposition().text
 
     def exposition(self, accept: str = "") -> Exposition:
@@ -55,7 +55,7 @@ class Metrics:
         return _expose(self._all, accept)
 
     def own_exposition(self, accept: str = "") -> Exposition:
-        """Only what this process saw: the store is asked nothing."""
+        """Only the numbers of this process: the store is not read."""
         return _expose(self._own, accept)
 
     def collect(self) -> Iterator[Metric]:
@@ -72,6 +72,6 @@ def _version() -> str:
 def _expose(registry: CollectorRegistry, accept: str) -> Exposition:
     try:
         encode, kind = choose_encoder(accept)
-    except (TypeError, ValueError):  # it names a version that is none
+    except (TypeError, ValueError):  # it names a version that does not exist
         encode, kind = choose_encoder("")
     return Exposition(encode(registry), kind)

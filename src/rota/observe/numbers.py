@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-OTHER = "other"  # stands for every name beyond the bound
+OTHER = "other"  # the name for all names beyond the bound
 
 MOST_QUEUES = 100
 MOST_TASKS = 200
@@ -44,7 +44,7 @@ class Counts:
         yield from (((name, word), 0) for name in kept for word in words if (name, word) not in counts)
 
     def _known(self, names: Iterable[str]) -> Iterator[str]:
-        """Names that have numbers of their own, and as many new ones as there is room for: the rest is `other`."""
+        """Names that have numbers of their own, and as many new ones as the bound allows: the rest is `other`."""
         room = self._most - len(self._names)
         for name in names:
             if name in self._names:
@@ -96,14 +96,14 @@ class Histograms:
 
 
 class FirstIds:
-    """Which schedules have numbers of their own: the first 1,000 by id, as far as the store was last seen."""
+    """The schedules that have numbers of their own: the first 1,000 by id, as far as the store was last read."""
 
     def __init__(self) -> None:
         self.last: str | None = None  # the last of them; None: there are fewer
         self.known: tuple[str, ...] = ()  # their counters begin at zero, so that a first failure is an increase
 
     def note(self, ids: list[str], *, is_all: bool) -> None:
-        """What a reading of the schedules has found."""
+        """Take over the result of a reading of the schedules."""
         self.known = tuple(ids)
         self.last = None if is_all or not ids else ids[-1]
 

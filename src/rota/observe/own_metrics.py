@@ -1,4 +1,4 @@
-"""Counts what this process did, from events: attempts, times, losses, skips. It starts at zero with the process."""
+"""Counts the work of this process, from events: attempts, times, losses, skips. It starts at zero with the process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAITS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 3
 FINAL = ("succeeded", "failed", "cancelled")
 REASONS = (OVERLAP, UNIQUE, PAUSED, DISABLED, MISSED, "coalesced")
 STATUSES = (*FINAL, "skipped")
-ENDS = ("succeeded", "failed", "retried")  # of attempts: what begins at zero for every task of a worker
+ENDS = ("succeeded", "failed", "retried")  # of attempts: the counters that begin at zero for every task of a worker
 DOCUMENT_ENDS = {
     "document.done": "done",
     "document.failed": "failed",
@@ -38,12 +38,12 @@ MOST_SERVICES = 20  # there are nine
 
 
 class OwnMetrics:
-    """Hears the events of one app. Its handlers run inside the loops, so each does little."""
+    """Handles the events of one app. Its handlers run inside the loops, so each does little."""
 
     def __init__(self, events: Events, node: Callable[[], Node | None], first: FirstIds) -> None:
         self._node = node
         self._first = first
-        self._lock = threading.Lock()  # several loops and lanes emit at once
+        self._lock = threading.Lock()  # several threads emit at the same time
         self._attempts = Counts(MOST_TASKS)
         self._run_times = Histograms(RUN_TIMES, MOST_TASKS)
         self._waits = Histograms(WAITS, MOST_QUEUES)
@@ -71,7 +71,7 @@ class OwnMetrics:
         events.on("store.unavailable", self._on_outage)
         events.on("service.failed", self._on_fault)
 
-    # Hearing.
+    # Handling events.
 
     def _on_settled(self, changes: list[Change], at: int) -> None:
         with self._lock:
@@ -204,7 +204,7 @@ class OwnMetrics:
         )
 
     def _tasks(self) -> tuple[str, ...]:
-        """What this process may run, if it is a worker."""
+        """The tasks that this process may run, if it is a worker."""
         node = self._node()
         return () if node is None or node.worker is None else node.tasks
 

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.metrics")
 
-TRY_AGAIN = 1.0  # seconds, if the port is taken: by the worker that this one replaces, for a while
-PATIENCE = 5.0  # seconds that a client may take to say what it wants
+TRY_AGAIN = 1.0  # seconds, if the port is in use, as by the worker that this one replaces
+PATIENCE = 5.0  # seconds that a client may take to send its request
 
 
 class Answer(NamedTuple):
-    """What a path answers."""
+    """The answer of a path."""
 
     status: int
     kind: str  # of content
     body: bytes
 
 
-Respond = Callable[[str], Answer]  # what a path answers to a client that accepts these types
+Respond = Callable[[str], Answer]  # the answer of a path to a client that accepts these types
 
 
 class Port:
-    """Serves paths until it is closed. A port that is taken is waited for: work goes on meanwhile."""
+    """Serves paths until it is closed. If the port is in use, it tries again: the node continues meanwhile."""
 
     def __init__(self, host: str, port: int, paths: Mapping[str, Respond]) -> None:
         self.host = host
@@ -44,7 +44,7 @@ class Port:
         self._thread.start()
 
     def close(self) -> None:
-        """Close the port, so that a successor can use it."""
+        """Close the port, so that another process can use it."""
         self._closing.set()
         server = self._server
         if server is not None:
@@ -80,7 +80,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """A client that hangs up is no news."""
+        """Ignore a client that disconnects."""
 
 
 def _handler_for(paths: Mapping[str, Respond]) -> type[BaseHTTPRequestHandler]:
@@ -105,7 +105,7 @@ def _handler_for(paths: Mapping[str, Respond]) -> type[BaseHTTPRequestHandler]:
         do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
-            """A scrape every few seconds is no news."""
+            """Ignore the line of a request: there is a scrape every few seconds."""
 
     return Handler
 

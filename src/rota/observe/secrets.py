@@ -1,4 +1,4 @@
-"""Masks what a log line may hold by accident, above all an address with a password."""
+"""Masks secrets that a log line may contain by accident, above all an address with a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEYWORD = re.compile(  # as libpq writes them, and as people do
 
 
 def without_secrets(text: str) -> str:
-    """The text with *** for each secret that its form gives away. Most texts have none, and cost two searches."""
+    """The text with *** for each secret that its form shows. Most texts have none, and cost two searches."""
     if "://" in text:
         text = _URL.sub(lambda found: masked(found[0]), text)
     return _KEYWORD.sub(r"\1***", text) if "=" in text else text

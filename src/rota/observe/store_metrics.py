@@ -1,4 +1,4 @@
-"""What the store keeps: queues, nodes and schedules in numbers. Any node can report them, and all report the same."""
+"""Reads the numbers of the store: queues, nodes and schedules. Any node can report them, and all report the same."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ROLES = ("worker", "scheduler")
 
 
 class StoreMetrics:
-    """Asks the store, at every scrape, for numbers that it keeps. Nothing here counts jobs."""
+    """Reads numbers from the store at every scrape. Nothing here counts jobs."""
 
     def __init__(self, store: Callable[[], Store], census: Census) -> None:
         self._store = store
         self._census = census
 
     def collect(self) -> Iterator[Metric]:
-        """All families; only whether the store answers, if it does not."""
+        """All families; if the store does not answer, only the one that says so."""
         is_up, families = True, []
         try:
             store = self._store()
