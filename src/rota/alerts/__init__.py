@@ -1,1 +1,1 @@
-"""Checks the alert rules of an app and tells people: webhooks, e-mail, Python functions and heartbeat URLs."""
+"""Checks the alert rules of an app and notifies people: by webhooks, e-mail, Python functions and heartbeat URLs."""

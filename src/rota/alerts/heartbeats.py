@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.alerts")
 
 INTERVAL = 60.0  # seconds between two calls of a node
-TRIES = 3  # one call that is lost must not look like a run that is
+TRIES = 3  # one lost call must not look like a lost run
 MOST_WAITING = 100  # calls of one URL; with more, the receiver does not answer, and the newest are dropped
 _SLUG = re.compile(r"[^a-z0-9-]+")
 
@@ -74,7 +74,7 @@ def with_ending(url: str, ending: str) -> str:
     """The URL with /start or /fail after its path, before its query."""
     if not ending:
         return url
-    path, mark, query = url.partition("#")[0].partition("?")  # what follows # is not sent
+    path, mark, query = url.partition("#")[0].partition("?")  # the part after # is not sent
     return f"{path.rstrip('/')}/{ending}{mark}{query}"
 
 
@@ -92,7 +92,7 @@ class ScheduleHeartbeats:
 
     def _on_started(self, jobs: list[Job], _at: int) -> None:
         for job in jobs:
-            is_first = job.attempts == 0  # a retry goes on with the same run
+            is_first = job.attempts == 0  # a retry continues the same run
             if is_first and job.schedule_id in self._heartbeats and self._heartbeats[job.schedule_id].start:
                 self._ping(job.schedule_id, "start")
 
@@ -109,7 +109,7 @@ class ScheduleHeartbeats:
             self._ping(schedule_id, "fail")
 
     def _on_stopped(self, _event: Event) -> None:
-        """The process may end now, and with it the threads: a call that is lost looks like a run that is."""
+        """The process may end now, and with it the threads. A lost call would look like a lost run."""
         self._pinger.threads.wait_until_idle()
 
     def _ping(self, schedule_id: str, ending: str) -> None:
@@ -117,7 +117,7 @@ class ScheduleHeartbeats:
 
 
 class NodeHeartbeat(Service):
-    """Calls the URL of the settings once a minute, if the loops of this node turn and reach the store."""
+    """Calls the URL of the settings once a minute, if the loops of this node are running and reach the store."""
 
     name = "node heartbeat URL"
 

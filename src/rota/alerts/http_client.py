@@ -1,4 +1,4 @@
-"""Sends one HTTP request to a URL that somebody configured, and to nothing else that the URL might be made to lead to.
+"""Sends one HTTP request to a configured URL, and to no other address that the URL might lead to.
 
 The host is resolved once, every address is checked, and the connection goes to one of the checked addresses with the
 right Host and server name. Redirects are not followed. Of the response, only the status is read.
@@ -55,7 +55,7 @@ class HttpClient:
         raise AlertNotSent(f"{target.shown} could not be reached: {problem}")
 
     def _checked(self, target: Target) -> list[str]:
-        """The addresses, all of them allowed. One that is not refuses the others: the name is not to be trusted."""
+        """The addresses, all of them allowed. One that is refused refuses the others: the name is not trustworthy."""
         try:
             found = self._resolve(target.host, target.port)
         except (OSError, UnicodeError) as err:
@@ -82,7 +82,7 @@ def _request(target: Target, address: str, method: str, body: bytes, headers: Ma
             connection.request(method, target.path, body or None, said)
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException, ValueError) as err:
-            if limit.is_over:  # the error is what the end of the socket looks like
+            if limit.is_over:  # the error is the effect of the closed socket
                 raise AlertNotSent(_too_slow(target)) from err
             raise AlertNotSent(f"{target.shown} gave no response: {type(err).__name__}: {err}") from err
     if limit.is_over:  # the end of a response that was cut off looks like the end of its headers

@@ -22,7 +22,7 @@ MESSAGE_FOR = 45.0  # seconds for all of them
 
 
 def send_mail(smtp: SmtpPart, to: Sequence[str], alert: Alert) -> None:
-    """Hand the message to the server, whose host and sender are set; AlertNotSent if it does not take it."""
+    """Send the message through the server, whose host and sender are set; AlertNotSent if it does not accept it."""
     try:
         with _connected(smtp) as server:
             if smtp.user is not None:

@@ -1,4 +1,4 @@
-"""All that an app declares about alerts, from code and rota.yaml together, checked against each other."""
+"""Collects the alert declarations of an app, from code and rota.yaml, and checks them against each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AlertDeclarations:
-    """What code declares."""
+    """The declarations of the code."""
 
     def __init__(self) -> None:
         self.rules: dict[str, AlertRule] = {}
@@ -74,17 +74,17 @@ class AlertPlan:
         return found
 
     def check(self) -> None:
-        """Refuse what a node could not do later, before it starts; one error that names everything."""
+        """Refuse declarations that a node could not carry out later, before it starts; one error names them all."""
         complaints = [*self.mistakes(), *self.missing()]
         if complaints:
             raise BadSettings(*complaints)
 
     def mistakes(self) -> list[str]:
-        """What is wrong wherever the app runs."""
+        """The mistakes that do not depend on where the app runs."""
         return [*self._twice, *self._unknown_channels()]
 
     def missing(self) -> list[str]:
-        """What is wrong with the settings and variables of this process."""
+        """The problems with the settings and variables of this process."""
         node = self.settings.alerting.node_heartbeat
         said = [
             *((one.place, f"channels.{one.name}", self.problems(one)) for one in self.channels.values()),
@@ -116,7 +116,7 @@ class AlertPlan:
         return [] if has_secret else ["a webhook needs a secret that signs its requests; set ROTA_ALERTING_SECRET"]
 
     def unknown_channels(self, rule: AlertRule) -> str:
-        """Which channels of a rule are not declared, in words; empty if all are."""
+        """The channels of a rule that are not declared, in words; empty if all are."""
         known = ", ".join(sorted(self.channels)) or "none"
         missing = [name for name in rule.channels or () if name not in self.channels]
         return "; ".join(f"there is no channel {name!r}; there are: {known}" for name in missing)

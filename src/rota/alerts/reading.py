@@ -1,4 +1,4 @@
-"""Reads from a store what alert rules ask about, and no more: a rule about queues reads no schedule."""
+"""Reads from a store the facts that alert rules use, and no more: a rule about queues reads no schedule."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
-MOST_READ = 10_000  # schedules that one check looks at
+MOST_READ = 10_000  # schedules that one check reads
 
 
 def read_snapshot(store: Store, rules: Collection[AlertRule], now: int, since: int | None) -> AlertSnapshot:
-    """What the rules ask about. `since`: runs that failed then or later count, although others succeeded after them."""
+    """The facts that the rules use. Runs that failed at `since` or later count, even if others succeeded since."""
     kinds = {rule.kind for rule in rules}
     nodes = store.list_nodes() if kinds & {"queue", "node"} else []
     schedules, is_whole = _schedules(store, rules, now, since) if "schedule" in kinds else ({}, True)
@@ -80,7 +80,7 @@ def _prefixes(rules: Collection[AlertRule]) -> list[str]:
 
 
 def _with_prefix(store: Store, prefix: str) -> Iterator[Schedule]:
-    """The schedule whose id is the prefix itself, and those that have more behind it."""
+    """The schedule whose id is the prefix itself, and those whose ids continue it."""
     if prefix:
         yield from store.get_schedules([prefix])
     yield from schedules_from(store, prefix)

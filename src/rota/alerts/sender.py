@@ -33,7 +33,7 @@ class Sender:
         self.client = client or HttpClient(plan.settings.alerting.networks)
 
     def send(self, channel: Channel, alert: Alert) -> None:
-        """Returns when the receiver has taken the message; else AlertNotSent says why it did not."""
+        """Returns when the receiver has accepted the message; else AlertNotSent has the reason."""
         if problems := self._plan.problems(channel):
             raise AlertNotSent("; ".join(problems))
         match channel.kind:

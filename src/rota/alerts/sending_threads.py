@@ -1,4 +1,4 @@
-"""Threads that send messages and call URLs, so that no loop waits for a receiver, and no receiver for another one."""
+"""Sends messages and calls URLs in threads, so that no loop waits for a receiver, and no receiver for another one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.alerts")
 
 MOST_THREADS = 32
-STOP_FOR = 2.0  # seconds that a node which stops waits for its messages
+STOP_FOR = 2.0  # seconds that a stopping node waits for its messages
 
 
 class SendingThreads:
-    """Daemon threads, which exist while there is something to send. A node that ends does not wait long for them: what
-    was claimed and not sent is sent by another node.
+    """Daemon threads, which exist while there is something to send. A node that ends does not wait long for them:
+    another node sends the messages that were claimed and not sent.
 
     The calls for one receiver begin in their order, at most `each` at a time. A receiver that hangs keeps as many
     threads busy and delays its own calls alone, until so many receivers hang that all threads are busy.
@@ -81,7 +81,7 @@ class SendingThreads:
                 receiver, call = self._next.popleft()
             try:
                 call()
-            except BaseException:  # a function of the app may raise SystemExit, and this thread must go on
+            except BaseException:  # a function of the app may raise SystemExit, and this thread must continue
                 log.exception("a message could not be sent")
             with self._idle:
                 self._begun[receiver] -= 1

@@ -1,4 +1,4 @@
-"""Builds what a node runs for alerts. If its app declares no rules, it waits for one that the store keeps."""
+"""Builds the alert services of a node. If its app declares no rules, they wait for one that the store keeps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def watch_for_stored_rules(plan: AlertPlan, node: Node, store: Store, *, app: st
 
 
 def add_alert_services(plan: AlertPlan, declared: AlertDeclarations, node: Node, store: Store, *, app: str) -> None:
-    """Add what the app declares to a node that has not started yet."""
+    """Add the services for the app's declarations to a node that has not started yet."""
     if plan.is_empty:
         return
     plan.check()

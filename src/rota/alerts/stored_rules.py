@@ -40,7 +40,7 @@ def read_stored_rules(store: Store) -> dict[str, KeptRule]:
 
 
 class StoredRules:
-    """Changes stored rules, each change guarded by the rule's version and kept in the audit."""
+    """Changes stored rules, each change guarded by the rule's version and stored as an audit record."""
 
     def __init__(self, store: Store, new_id: Callable[[], str]) -> None:
         self._store = store

@@ -59,7 +59,7 @@ SILENCE_KEPT_FOR = 24 * 3600 * SECOND  # a silence that is over is shown for a d
 class Check(NamedTuple):
     """One check of the rules, which this node does."""
 
-    since: int | None  # up to when the checks before it have recorded what they found; None: there was none
+    since: int | None  # the end of the period that earlier checks have recorded; None: there was none
 
 
 class AlertWatch(Service):
@@ -79,7 +79,7 @@ class AlertWatch(Service):
         self._every = plan.settings.alerting.every
         self.threads = SendingThreads("rota-alert", each=CHANNEL_THREADS)
         self._rules: dict[str, AlertRule] = dict(plan.rules)  # as the last check found them, stored ones included
-        self._warned: set[str] = set()  # what the last check warned of
+        self._warned: set[str] = set()  # the warnings of the last check
 
     def turn(self) -> float:
         pause = self._every / SECOND
@@ -94,7 +94,7 @@ class AlertWatch(Service):
                 self.record(self.decide(now, check.since), now)
                 self._finish_check(now)
         except StoreSealed:
-            return pause  # sealed on purpose
+            return pause  # it is sealed on purpose
         return pause
 
     def close(self) -> None:
@@ -116,8 +116,8 @@ class AlertWatch(Service):
         return None if refused else Check(since=since or None)
 
     def _finish_check(self, now: int) -> None:
-        """Say that everything up to now is recorded. A check that is cut off does not, so that the next one finds the
-        failures again that this one has seen."""
+        """Store the time up to which findings are recorded. A check that is cut off does not, so that the next one
+        finds the failures again."""
         found = self._store.get_entries(WATCH_KIND, [self._app])
         last = unpack_watch(found[0].data) if found else None
         if last is None or (last.at, last.by) != (now, self._node):
@@ -128,7 +128,7 @@ class AlertWatch(Service):
         )
 
     def decide(self, now: int, since: int | None) -> list[IncidentChange]:
-        """What the store shows now, compared with what it has recorded."""
+        """The changes of incidents, from the present state of the store and its recorded incidents."""
         kept_rules = read_stored_rules(self._store)
         self._rules = rules_in_force(self._app, self._plan.rules, kept_rules)
         rules = list(self._rules.values())
@@ -223,12 +223,12 @@ class AlertWatch(Service):
         )
 
     def _read_rules(self) -> dict[str, AlertRule]:
-        """The rules of an app that had none at the last look; one call."""
+        """The rules of an app that had none at the last check; one call."""
         self._rules = rules_in_force(self._app, self._plan.rules, read_stored_rules(self._store))
         return self._rules
 
     def _of_stored(self, kept: dict[str, KeptRule]) -> set[str]:
-        """What is wrong with stored rules, in words."""
+        """The problems with stored rules, in words."""
         declared = self._plan.rules
         said = {
             f"alert rule {name} is declared ({where_declared(declared[name])}) and stored; the declared one is used; "
