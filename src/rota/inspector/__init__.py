@@ -1,1 +1,1 @@
-"""The read side: facts, the answers of `why`, health and lists, for the CLI, HTTP, metrics and pages."""
+"""Reads and explains: facts, the answers of `why`, health and lists, for the CLI, HTTP, metrics and pages."""

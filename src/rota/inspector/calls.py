@@ -1,4 +1,4 @@
-"""A call as Python writes it."""
+"""Writes a call as Python code."""
 
 from __future__ import annotations
 

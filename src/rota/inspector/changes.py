@@ -1,4 +1,4 @@
-"""Reads audit records as callers see them: what was changed, by whom and when."""
+"""Reads audit records as callers see them: the change, its author and its time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Change:
         self.by = audit.by
         self.verb = audit.verb  # created, changed, paused, …
         self.kind, _, self.name = audit.subject.partition(":")  # schedule, daily
-        self.before = _facts(audit.before, redaction)  # only what differs
+        self.before = _facts(audit.before, redaction)  # only the fields that differ
         self.after = _facts(audit.after, redaction)
 
     def __repr__(self) -> str:
@@ -34,7 +34,8 @@ class Change:
 
 
 def _facts(packed: str, redaction: Redaction) -> dict[str, Any]:
-    """What an audit record holds, or why it cannot be read. A name that is hidden today is hidden in old records."""
+    """The facts of an audit record, or why they cannot be read. A name that is hidden today is hidden in old
+    records, too."""
     try:
         form = msgspec.json.decode(packed or "{}", type=dict[str, Any])
     except msgspec.MsgspecError as err:

@@ -1,4 +1,4 @@
-"""A collection that is kept in sync, and its source, as callers see them."""
+"""Shows a collection that is kept in sync, and its source, to callers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CollectionView:
 
     @property
     def is_on_demand(self) -> bool:
-        """Whether only hands start it."""
+        """Whether it is only started by hand."""
         return self.schedule.record.spec.trigger.startswith("once ")
 
     def __repr__(self) -> str:

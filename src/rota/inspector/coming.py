@@ -1,4 +1,4 @@
-"""The next runs of all schedules, the earliest first; a time that has passed is overdue, with its cause."""
+"""Finds the next runs of all schedules, the earliest first; a time that has passed is overdue, with its cause."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
-FAR = 400 * 24 * 3600 * SECOND  # how far ahead a next run is looked for
+FAR = 400 * 24 * 3600 * SECOND  # how far ahead a next run is searched for
 MINUTE, MINUTES = 60 * SECOND, 60
 HOUR = MINUTES * MINUTE
 MOST_OF_HOUR = 200  # schedules whose runs of the next hour are computed for one page
-TOLERANCE = 5 * SECOND  # a scheduler that is alive fires within this time
+TOLERANCE = 5 * SECOND  # a scheduler that is alive fires within this time of the due time
 
 Cause = Literal["no_scheduler", "behind", "sealed"]
 
@@ -39,7 +39,7 @@ class NextRun(Struct, frozen=True, kw_only=True):
 
 
 def next_runs(store: Store, limit: int = 10) -> list[NextRun]:
-    """The earliest runs of all schedules. Only schedules that are among them are read: the index says which."""
+    """The earliest runs of all schedules. Only their schedules are read, by the index."""
     now = store.now()
     first = store.due_schedules(limit, now=now + FAR).schedules
     runs = [run for schedule in first for run in _runs(schedule, now, limit)]
@@ -66,13 +66,13 @@ def next_hour(store: Store) -> list[int] | None:
 
 
 def overdue_schedules(store: Store, most: int) -> list[Schedule]:
-    """Schedules that are to run, whose time has passed and that nobody has fired, the latest first."""
+    """Schedules that are to run, whose time has passed and that were not fired, the latest first."""
     now = store.now()
     return [one for one in store.due_schedules(most, now=now - TOLERANCE).schedules if is_late(one, now)]
 
 
 def is_late(schedule: Schedule, now: int) -> bool:
-    """One rule for numbers, tabs and searches; a schedule that fails can be late, too."""
+    """Whether a schedule is late: one rule for numbers, tabs and searches. A schedule that fails can be late, too."""
     return overdue_for(schedule, now) > 0 and schedule_state(schedule, now) == "on"
 
 

@@ -1,6 +1,6 @@
-"""Says whether this process does its work (live, ready), and whether a whole system does, as its store shows it.
+"""Checks whether this process does its work (live, ready), and whether a whole system does, as its store shows it.
 
-What live and ready answer may be read by anybody: words from a closed set, no address, no name, no error's text.
+Anyone may read the answers of live and ready: words from a closed set, no address, no name, no error's text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROLES = ("worker", "scheduler")
 
 
 class HealthFacts(Struct, kw_only=True):
-    """Whether all is well, and the result of each check: "ok", or what is wrong."""
+    """Whether all checks passed, and the result of each: "ok", or the problem."""
 
     status: Literal["ok", "unhealthy"]
     checks: dict[str, str]
@@ -43,7 +43,7 @@ class SystemHealthFacts(HealthFacts, kw_only=True):
 
 
 class Health(Struct, frozen=True):
-    """What was checked, and the result of each check."""
+    """The checks, and the result of each."""
 
     checks: dict[str, str]
 
@@ -53,7 +53,7 @@ class Health(Struct, frozen=True):
 
     @property
     def status(self) -> int:
-        """As HTTP says it."""
+        """The same as an HTTP status."""
         return 200 if self.is_well else 503
 
     @property
@@ -66,7 +66,7 @@ class Health(Struct, frozen=True):
 
 
 class TurningService(Protocol):
-    """A service of a node: its name, and whether its loop turns."""
+    """A service of a node: its name, and whether its loop is running."""
 
     @property
     def name(self) -> str: ...
@@ -81,7 +81,7 @@ class DrainingWorker(Protocol):
 
 
 class LocalNode(Protocol):
-    """What health asks about the node of this process."""
+    """The facts about the node of this process that health uses."""
 
     @property
     def is_healthy(self) -> bool: ...
@@ -94,12 +94,12 @@ class LocalNode(Protocol):
 
 
 def live(node: LocalNode | None) -> Health:
-    """Whether the loops of this process turn; one that does not is mended by a restart. None: it has no loops."""
+    """Whether the loops of this process are running; a restart repairs one that is not. None: it has no loops."""
     return Health({} if node is None else {"loops": OK if node.is_healthy else "stuck"})
 
 
 def ready(store: Callable[[], Store], node: LocalNode | None) -> Health:
-    """Whether this process can do its work now: the store takes it, and the services of its roles turn."""
+    """Whether this process can do its work now: the store accepts it, and the services of its roles are running."""
     return Health({"store": _state_of(store), **_roles(node)})
 
 
@@ -154,7 +154,7 @@ def why_unusable(store: Store) -> str | None:
 
 
 def examine(store: Store, ask: Callable[[Store], Finding]) -> Finding:
-    """Open a store that nobody has opened yet, ask, and close it."""
+    """Open a store that is not open yet, check it, and close it."""
     reason = why_unusable(store)
     if reason:
         return Finding(checks={"store": "it cannot be used"}, reason=reason)
@@ -171,7 +171,7 @@ def examine(store: Store, ask: Callable[[Store], Finding]) -> Finding:
 
 
 def check_work(store: Store, alive: list[NodeRecord]) -> dict[str, str]:
-    """Whether live nodes take all that is ready. The jobs of a paused queue wait because somebody wants them to."""
+    """Whether live nodes claim all jobs that are ready. Jobs of a paused queue wait because an operator paused it."""
     taken = {queue for node in alive for queue in node.queues}
     waiting = [queue.name for queue in store.list_queues() if queue.counts.get("queued") and not queue.is_paused]
     untaken = [f"no live worker takes queue {name}" for name in waiting if name not in taken]

@@ -1,7 +1,7 @@
-"""How many jobs of each state a filter shows, without counting what is known already.
+"""Counts the jobs of each state that a filter shows, without counting numbers that are known already.
 
 The queues know how many jobs of each state they keep: a state without jobs is not counted. Nor is the state with the
-most jobs: all jobs that match are counted by one index, and what the other states have is taken off.
+most jobs: all jobs that match are counted by one index, and the numbers of the other states are subtracted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A job's life as stages: each wait with its cause, each attempt with how it ended."""
+"""Shows a job's life as stages: each wait with its cause, each attempt with its outcome."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Stage(Struct, frozen=True, kw_only=True):
     reason: str
     cause: Cause | None = None
     ending: Ending | None = None
-    attempt: int = 0  # as the task, the events and `why` number it: what spends no attempt has no number of its own
-    is_again: bool = False  # the same attempt, after its worker was lost or gave it back
+    attempt: int = 0  # as the task, the events and `why` number it; an attempt that is not counted has no number
+    is_again: bool = False  # the same attempt, after its worker was lost or returned it
     is_by_hand: bool = False  # a wait that began with a retry by hand
     worker: str | None = None
     error: str | None = None  # with which the attempt ended

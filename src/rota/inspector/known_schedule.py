@@ -1,4 +1,4 @@
-"""A schedule with its state, its sentence and its next run; one whose rule cannot be read has the reason instead."""
+"""Reads a schedule with its state, its sentence and its next run, or the reason why its rule cannot be read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KnownSchedule:
 
     @property
     def next_run(self) -> datetime | None:
-        """In its zone."""
+        """The time of its next run, in its zone."""
         return self._coming if self.state == "on" else None
 
     def explained(self) -> str:

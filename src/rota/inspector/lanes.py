@@ -1,7 +1,7 @@
-"""The agenda as lanes: what became of a schedule's times in a window, which are to come, and how many jobs run at once.
+"""Shows the agenda as lanes: the outcomes of a schedule's times in a window, its times to come, and the load of jobs.
 
 Only the lanes that are shown read the ledger. The load of all schedules is computed from their rules and from how long
-their last runs took, for so many runs at most: what is left out is said.
+their last runs took, for so many runs at most; the page states if there are more.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 HOUR = 3_600 * SECOND
 STEPS = 336  # of the load's chart: half an hour each in a week
-MOST_RUNS = 20_000  # whose times the load is computed from
+MOST_RUNS = 20_000  # the load is computed from at most so many
 MOST_FAILED = 50  # failures of a schedule that runs often, marked in its lane
-LAST_OF_OFTEN = 100  # of its last times, those that are looked at for other exceptions
+LAST_OF_OFTEN = 100  # of its last times, those that are read for other exceptions
 KEPT_SERIES = 24 * HOUR
 SHORTEST_RUN = SECOND  # a run whose length is not known yet
 _TONES = {"succeeded": "ok", "failed": "bad", "running": "run"}
@@ -42,7 +42,7 @@ _OPEN = {State.QUEUED.value, State.SCHEDULED.value, State.HELD.value}
 
 
 class Window(NamedTuple):
-    """start <= t < end, looked at now."""
+    """start <= t < end, as seen now."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class Load(Struct, frozen=True, kw_only=True):
     """How many jobs run at once, step by step."""
 
     step: int  # microseconds
-    past: list[float]  # the mean, as far as minutes are kept; without a filter alone
+    past: list[float]  # the mean, as far as minutes are kept; only without a filter
     coming: list[float]
     peak: int
     peak_at: int | None  # the first instant of the highest step to come
@@ -170,7 +170,7 @@ def read_load(store: Store, schedules: Iterable[Schedule], window: Window, queue
 def at_once(spans: list[tuple[int, int]], window: Window, step: int) -> list[float]:
     """The most spans that are open at one instant of each step."""
     levels = [0.0] * STEPS
-    begins, ends = Counter(begin for begin, _ in spans), Counter(end for _, end in spans)  # many share an instant
+    begins, ends = Counter(begin for begin, _ in spans), Counter(end for _, end in spans)  # many have the same instant
     level, place = 0, 0
     for at in sorted(begins.keys() | ends.keys()):
         here = min(STEPS, max(0, (at - window.start) // step))
@@ -199,7 +199,7 @@ def _number(schedule: Schedule, window: Window) -> int:
 
 
 def _coming(schedule: Schedule, window: Window, number: int) -> Coming | None:
-    """What is to come of it. Its rule names so many times; of one that runs often, the first is enough."""
+    """The coming runs of a schedule. Its rule names so many times; of one that runs often, the first is enough."""
     most = 1 if number > window.hours else number + 1
     try:
         return next(coming_runs([schedule], window.coming_from - 1, window.end - 1, most), None)
@@ -221,7 +221,7 @@ def _silent(schedule: Schedule, window: Window) -> list[int]:
 
 
 def _span(schedule: Schedule, window: Window) -> LedgerSpan:
-    """What of the ledger a lane shows: of one that runs often, the last times alone."""
+    """The part of the ledger that a lane shows: of a schedule that runs often, only the last times."""
     end, start, number = min(window.end, window.now + 1), window.start, _number(schedule, window)
     if number > window.hours and schedule_problem(schedule) is None:
         start = max(start, end - LAST_OF_OFTEN * ((window.end - window.start) // number))

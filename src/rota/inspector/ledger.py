@@ -1,4 +1,4 @@
-"""The ledger as pages read it: the newest entries first, each with the answer of `why` about it."""
+"""Reads the ledger for pages: the newest entries first, each with the answer of `why` about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDER = 4
 
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):
-    """One entry of the ledger, its job if that is kept, and why it came to that."""
+    """One entry of the ledger, its job if that is kept, and the answer about it."""
 
     occurrence: Occurrence
     verdict: Verdict
@@ -50,7 +50,7 @@ def newest_occurrences(
         start = max(schedule.created_at, before - span)
         page = store.list_occurrences(schedule.id, start, before, limit=LARGEST_PAGE)
         found = page.items
-        if page.cursor is not None:  # more than a page: what is newest is beyond it
+        if page.cursor is not None:  # more than a page: the newest entries are beyond it
             too_long = span
         elif sum(occurrence.count for occurrence in found) >= most or start <= schedule.created_at:
             break
@@ -61,7 +61,7 @@ def newest_occurrences(
 
 
 def newest_of_many(store: Store, schedules: Sequence[Schedule], before: int, most: int) -> list[list[Occurrence]]:
-    """As newest_occurrences of each with one try: a list of schedules asks its store once."""
+    """Like newest_occurrences for each schedule with one try: a list of schedules reads its store once."""
     starts = [max(one.created_at, before - _span_of(one, before, most)) for one in schedules]
     spans = [LedgerSpan(one.id, start, before) for one, start in zip(schedules, starts, strict=True)]
     return [page.items[::-1] for page in store.list_many_occurrences(spans, limit=LARGEST_PAGE)]
@@ -83,7 +83,7 @@ def _span_of(schedule: Schedule, before: int, most: int) -> int:
 
 
 def explained(store: Store, schedule: Schedule, occurrences: Sequence[Occurrence]) -> list[LedgerEntry]:
-    """The entries with their jobs and answers; whatever the number of entries, the store is asked five times."""
+    """The entries with their jobs and answers; whatever the number of entries, the store is read five times."""
     spec, now = schedule.spec, store.now()
     jobs = _jobs(store, (occurrence.job_id for occurrence in occurrences))
     met = {occurrence.through_at: _met(occurrence, jobs) for occurrence in occurrences}
@@ -101,7 +101,7 @@ def explained(store: Store, schedule: Schedule, occurrences: Sequence[Occurrence
 
 
 def overdue(store: Store, schedule: Schedule) -> LedgerEntry | None:
-    """The expected times that nobody has decided on, as one entry; None if there are none."""
+    """The expected times that are not decided yet, as one entry; None if there are none."""
     now = store.now()
     if problem_of(schedule) is not None:
         return None
@@ -118,7 +118,7 @@ def overdue(store: Store, schedule: Schedule) -> LedgerEntry | None:
 
 
 def open_times(schedule: Schedule, now: int) -> int:
-    """How many expected times have passed that nobody has decided on."""
+    """How many expected times have passed and are not decided yet."""
     last = last_slot(schedule, now) if problem_of(schedule) is None else None
     return 0 if last is None else count_open(schedule, schedule.made_through, last)
 
@@ -161,7 +161,7 @@ def _first_of(schedule: Schedule, occurrence: Occurrence) -> int | None:
 
 
 def _met(occurrence: Occurrence, jobs: dict[str, Job]) -> str | None:
-    """The job that kept an occurrence from running, or that it waits for."""
+    """The job that prevented an occurrence from running, or that it waits for."""
     overlap = overlapped_jobs(occurrence.reason)
     return overlap[0] if overlap is not None else awaited_by(jobs.get(occurrence.job_id or ""))
 

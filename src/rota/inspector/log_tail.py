@@ -1,4 +1,4 @@
-"""The end of a job's log, without reading all of it: lines have rising numbers, so halving finds the last."""
+"""Reads the end of a job's log without reading all of it: lines have rising numbers, so bisection finds the last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.store.contract import LARGEST_PAGE
 if TYPE_CHECKING:
     from rota.store.contract import LogLine, Store
 
-SHORT = 3  # pages that are simply read
+SHORT = 3  # pages that are read one after the other
 
 
 class Tail(NamedTuple):

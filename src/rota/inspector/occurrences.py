@@ -1,4 +1,4 @@
-"""Reads what became of each expected time of a schedule, and says it in words."""
+"""Reads the outcome of each expected time of a schedule, and explains it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Coming:
 
     @property
     def first(self) -> datetime:
-        """By the schedule's own clock."""
+        """The first start, by the schedule's own clock."""
         return local_start(self._schedule, self._slots[0])
 
     @property
     def runs(self) -> list[datetime]:
-        """By the schedule's own clock."""
+        """The starts, by the schedule's own clock."""
         return [local_start(self._schedule, slot) for slot in self._slots]
 
 
@@ -84,7 +84,7 @@ def _with_more(verdict: Verdict, said: str) -> Verdict:
 
 
 def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | None:
-    """The answer about a schedule that was removed; None if the audit records know of none."""
+    """The answer about a schedule that was removed; None if no audit record shows it."""
     found = store.list_audit_records(AuditFilter(subject=subject_of("schedule", schedule_id)), limit=10).items
     removed = next((audit for audit in found if audit.verb == "removed"), None)  # the newest few may share one instant
     return None if removed is None else why_removed(schedule_id, at, removed)
@@ -93,7 +93,7 @@ def why_no_more(store: Store, schedule_id: str, at: int | None) -> Verdict | Non
 def coming_runs(
     schedules: Iterable[Schedule], start: int, end: int, most: int, *, first_of_more: bool = False
 ) -> Iterator[Coming]:
-    """What is to run in start < t <= end, as things stand; of each schedule at most so many times are listed.
+    """The coming runs in start < t <= end, by the present state; of each schedule at most so many times are listed.
 
     `first_of_more`: of a schedule with so many or more, the first alone is computed.
     """
@@ -113,18 +113,18 @@ def coming_runs(
 
 
 def coming_slots(schedule: Schedule, after: int, most: int) -> list[int]:
-    """The next times after an instant at which it will run, as things stand."""
+    """The next times after an instant at which it will run, by the present state."""
     return list(islice(slots_after(schedule, after), _bounded(schedule, most))) if may_run(schedule) else []
 
 
 def may_run(schedule: Schedule) -> bool:
-    """Whether a run may come: one that is yet to be made, or the last ones, which were made ahead and wait."""
+    """Whether a run may come: one that is not created yet, or a job that was created before it is due and waits."""
     is_on = schedule.is_enabled and not schedule.problem and schedule.silence is None
     return schedule.due_at is not None or (is_on and schedule.has_jobs_ahead)
 
 
 def may_run_by(schedule: Schedule, end: int) -> bool:
-    """Whether a run may come at or before an instant, as far as the stored next time says, without its rule."""
+    """Whether a run may come at or before an instant, by the stored next time, without its rule."""
     if not may_run(schedule):
         return False
     if schedule.silence is not None:
@@ -139,7 +139,7 @@ def local_start(schedule: Schedule, slot: int) -> datetime:
 
 
 def _bounded(schedule: Schedule, count: int) -> int:
-    """What is made already is still to come, and counted as made."""
+    """The number within `max_runs`, which has already counted jobs that were created before they are due."""
     most = schedule.spec.max_runs
     made = count_open(schedule, schedule.fired_through, schedule.made_through) if schedule.has_jobs_ahead else 0
     return count if most is None else min(count, max(0, most - schedule.run_count + made))
@@ -151,7 +151,7 @@ def _entry_at(store: Store, schedule_id: str, at: int) -> Occurrence | None:
 
 
 def _records(store: Store, schedule: Schedule, at: int) -> Records:
-    """What the store has about an instant; audit records are read only if the ledger has nothing."""
+    """The records of the store about an instant; audit records are read only if the ledger has nothing."""
     entry = _entry_at(store, schedule.id, at)
     if entry is None:
         return Records(changes=_changes_around(store, schedule, at))

@@ -1,8 +1,9 @@
-"""Finds the nodes of this container or host and asks each of them whether it works; the store is not asked.
+"""Finds the nodes of this container or host and asks each of them whether it works; the store is not read.
 
 Every node listens on a socket in Linux's abstract namespace, whose name holds the node's id. Such a socket needs no
 file system and no port, and the kernel removes it with its process, so none is left of an earlier container with the
-same host name. A client gets one JSON object when it connects. A frozen node accepts no connection, so it is silent.
+same host name. A client receives one JSON object when it connects. A frozen node accepts no connection, so it is
+silent.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ _STOPPED = {"T": "is stopped by a signal", "t": "is stopped by a debugger"}
 
 
 class NodeAnswer(Struct, kw_only=True):
-    """What a node says of itself."""
+    """A node's report about itself."""
 
     roles: tuple[str, ...]
     state: Literal["ok", "draining", "stuck"]
-    stuck: tuple[str, ...] = ()  # the services whose loops stand still
+    stuck: tuple[str, ...] = ()  # the services whose loops are not running
 
 
 class OwnNodeFacts(Struct, kw_only=True):
-    """A node of this container or host, and "ok", "draining", or what is wrong with it."""
+    """A node of this container or host, and "ok", "draining", or its problem."""
 
     id: str
     pid: int
@@ -74,7 +75,7 @@ class OwnFinding(Health, frozen=True, kw_only=True):
 
 
 def check_own_nodes(parent: int | None = None, *, within: float = ANSWER_WITHIN) -> OwnFinding:
-    """Ask all nodes here; or those alone that are the process `parent` or its children."""
+    """Ask all nodes here, or only those that are the process `parent` or its children."""
     nodes = own_nodes(parent, within=within)
     if not nodes:
         where = "here" if parent is None else f"in process {parent} or its children"
@@ -108,13 +109,13 @@ def is_trusted(connection: socket.socket) -> bool:
 
 
 class _Asked(NamedTuple):
-    """A node that was asked."""
+    """A node that is asked."""
 
     id: str
     connection: socket.socket
     pid: int
     uid: int
-    is_full: bool  # so many have asked before that it accepts no further connection
+    is_full: bool  # so many clients ask it already that it accepts no further connection
 
 
 def _listening() -> Iterator[tuple[str, str]]:
@@ -130,7 +131,7 @@ def _listening() -> Iterator[tuple[str, str]]:
 
 
 def _flags(text: str) -> int:
-    """The name of a socket of any user may hold a line break, and what follows it is no line of the kernel's."""
+    """The name of a socket of any user may hold a line break, and the text after it is no line of the kernel's."""
     try:
         return int(text, 16)
     except ValueError:
@@ -138,7 +139,7 @@ def _flags(text: str) -> int:
 
 
 def _connect(node_id: str, inode: str) -> _Asked | None:
-    """None: it has ended meanwhile."""
+    """The connection to a node; None: it has ended meanwhile."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.setblocking(False)  # noqa: FBT003
     is_full = False
@@ -223,7 +224,7 @@ def _parent_of(pid: int) -> int:
 
 
 def _status(pid: int) -> dict[str, str]:
-    """What the kernel says of a process; nothing if it has ended."""
+    """The kernel's status of a process; empty if it has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:

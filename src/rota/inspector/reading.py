@@ -1,4 +1,4 @@
-"""Reads everything of one kind from a store, a page at a time; and what the store recorded about its clock."""
+"""Reads everything of one kind from a store, a page at a time, and the record of the store's clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def all_entries(store: Store, kind: str) -> Iterator[Entry]:
 
 
 def schedules_from(store: Store, prefix: str) -> Iterator[Schedule]:
-    """The schedules whose ids have a prefix and more behind it. No others are read: an id is a cursor."""
+    """The schedules whose ids begin with a prefix and are longer. No others are read: an id is a cursor."""
     found = walk(store.list_schedules, cursor=prefix or None, limit=LARGEST_PAGE)
     return takewhile(lambda schedule: schedule.id.startswith(prefix), found)
 

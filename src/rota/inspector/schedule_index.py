@@ -1,4 +1,4 @@
-"""All schedules in a few words each: what lists sort, count and search by, where the store has no index for it.
+"""Summarizes all schedules, so that lists can sort, count and search by fields that the store has no index for.
 
 A store lists schedules by id, by tenant and by origin. Health, state and task are found by one pass over all of them,
 whose result is kept for a few seconds; the rows that a page shows are always read from the store.
@@ -32,8 +32,8 @@ log = logging.getLogger("rota.web")
 
 KNOWN_FOR = 5.0  # seconds for which one pass over all schedules is used …
 QUICK_FOR = 1.0  # … and one that is quick
-QUICK = 0.02  # seconds that a visitor waits for a pass
-LATER = 0.2  # seconds after which a thread begins one: until then it would slow down the visitor who is to be served
+QUICK = 0.02  # seconds that a request waits for a pass
+LATER = 0.2  # seconds after which a thread begins one: until then it would slow down the present request
 
 Health = Literal["broken", "failing", "late", "paused", "disabled", "retired", "finished", "well"]
 HEALTHS: tuple[Health, ...] = get_args(Health)
@@ -42,10 +42,10 @@ FIELDS = ("state", "task", "queue", "tenant", "tz")
 
 
 class ScheduleBrief(Struct, frozen=True, kw_only=True):
-    """What a schedule is sorted, counted and found by."""
+    """The fields by which a schedule is sorted, counted and found."""
 
     id: str
-    health: Health  # the worst that is true of it
+    health: Health  # the worst that holds
     task: str
     queue: str
     tenant: str
@@ -80,8 +80,8 @@ def run_beside(read: Callable[..., None], *values: object) -> None:
 class ScheduleIndex:
     """The briefs of one store's schedules, by id; read again when they are older than a few seconds.
 
-    A quick reading is made by the visitor who needs it. One of many thousand schedules takes a fraction of a second:
-    then visitors are shown the last one, while a thread makes another.
+    A quick reading is made within the request that needs it. Reading many thousand schedules takes a fraction of a
+    second: then requests get the last reading, while a thread makes the next.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class ScheduleIndex:
         self._reading = threading.Lock()
 
     def briefs(self, store: Store) -> list[ScheduleBrief]:
-        """All of them by id. One visitor reads, others are shown what was read before."""
+        """All briefs by id. One request reads; the others get the last reading."""
         if self._read_at is None:
             with self._reading:
                 self._read_if_stale(store)
@@ -124,11 +124,11 @@ class ScheduleIndex:
     def _read_beside(self, store: Store) -> None:
         try:
             self._read_and_release(store)
-        except RotaError as err:  # the page itself says that the store is away
+        except RotaError as err:  # the page itself shows that the store is unavailable
             log.debug("the schedules could not be read: %s", err)
 
     def look_again(self, store: Store, schedule_id: str) -> None:
-        """Follow a change of one schedule at once."""
+        """Read one schedule again, immediately after a change."""
         with self._reading:
             if self._read_at is None:
                 return
@@ -159,7 +159,7 @@ def _briefs(schedules: Iterator[Schedule] | list[Schedule], now: int) -> Iterato
 
 
 def health_of(schedule: Schedule, now: int) -> Health:
-    """The worst that is true of a schedule, in one word."""
+    """The worst health that holds for a schedule."""
     state = schedule_state(schedule, now)
     if state != "on":
         return "finished" if state == "finished" else state
@@ -176,19 +176,19 @@ def counted(briefs: Sequence[ScheduleBrief]) -> Counter[Health]:
 
 
 def in_trouble(briefs: Sequence[ScheduleBrief]) -> list[ScheduleBrief]:
-    """Those that need somebody, the worst first; they are few."""
+    """The schedules that need attention, the worst first; they are few."""
     found = [brief for brief in briefs if brief.health in TROUBLE]
     return sorted(found, key=lambda brief: (TROUBLE.index(brief.health), brief.id))
 
 
 def trouble_first(briefs: list[ScheduleBrief]) -> list[ScheduleBrief]:
-    """Briefs by id, with those that need somebody before all others."""
+    """Briefs by id, with those that need attention before all others."""
     trouble = in_trouble(briefs)
     return trouble + [brief for brief in briefs if brief.health not in TROUBLE] if trouble else briefs
 
 
 def terms_from(text: str) -> Terms:
-    """What was typed: `nightly tenant:acme state:paused task:mail.*`; every term must hold."""
+    """The terms of a search: `nightly tenant:acme state:paused task:mail.*`; every term must hold."""
     try:
         words = shlex.split(text)
     except ValueError as err:

@@ -1,4 +1,4 @@
-"""What state a schedule is in, in one word: one rule for lists, pages, numbers and metrics."""
+"""Names the state of a schedule in one word: one rule for lists, pages, numbers and metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATES: tuple[ScheduleState, ...] = get_args(ScheduleState)
 
 
 def schedule_problem(schedule: Schedule) -> str | None:
-    """Why a schedule cannot be evaluated or shown; None if it can. Another version, or a hand, may have written it."""
+    """Why a schedule cannot be evaluated or shown; None if it can. Another version or a person may have written it."""
     if schedule.problem:
         return schedule.problem
     outside = _outside_calendar(schedule)
@@ -54,7 +54,7 @@ def _has_run_ahead(schedule: Schedule, now: int) -> bool:
 
 
 def _outside_calendar(schedule: Schedule) -> str:
-    """Which instants lie outside the calendar, so that no zone can show them; empty if none does."""
+    """The instants outside the calendar, so that no zone can show them; empty if there are none."""
     pauses = {pause.tenant or "pause": pause.until for pause in (schedule.pause, schedule.tenant_pause) if pause}
     return outside_calendar(
         created_at=schedule.created_at,

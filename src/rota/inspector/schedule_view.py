@@ -1,4 +1,4 @@
-"""A schedule as callers see it: its fields as plain values, its times as datetimes."""
+"""Shows a schedule to callers: its fields as plain values, its times as datetimes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ScheduleView:
 
     def __init__(self, record: Schedule, now: int | None = None) -> None:
         self.record = record
-        self._now = utc_micros() if now is None else now  # by the store's clock, if that was asked
+        self._now = utc_micros() if now is None else now  # by the store's clock, if that was read
         self.id = record.id
         self.task = record.spec.task
         self.tz = record.spec.tz
@@ -46,7 +46,7 @@ class ScheduleView:
 
     @property
     def trigger(self) -> Trigger:
-        """Its rule; BadTrigger if what is stored cannot be evaluated."""
+        """Its rule; BadTrigger if the stored rule cannot be evaluated."""
         return self.record.trigger
 
     @property
@@ -58,7 +58,7 @@ class ScheduleView:
 
     @property
     def _next_slot(self) -> int | None:
-        """The next time; what was made ahead is yet to run."""
+        """The next time. A job that was created before it is due is yet to run."""
         return self.record.next_at if not self.record.has_jobs_ahead else coming_slot(self.record, self._now)
 
     def explain(self) -> str:

@@ -1,4 +1,4 @@
-"""What about the times of a schedule may surprise: clock changes, rare dates, and runs that take longer than the time
+"""Finds warnings about the times of a schedule: clock changes, rare dates, and runs that take longer than the time
 between two of them."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Store
 
-RUNS = 20  # successes that say how long a task usually runs
+RUNS = 20  # successes that show how long a task usually runs
 TIMES = 10  # of a schedule, of which the two closest are compared
 FAR = 400 * 24 * 3600 * SECOND
 
@@ -59,7 +59,7 @@ def _too_fast(store: Store, schedule: Schedule, runs: Sequence[datetime]) -> Ite
 
 
 def _usual(store: Store, schedule: Schedule) -> int | None:
-    """By the last successes of its task, else by the schedule's own last run, which may have failed."""
+    """The usual duration, by the last successes of its task, else by its own last run, which may have failed."""
     where = JobFilter(task=schedule.spec.task, states=(State.SUCCEEDED,))
     found = usual_duration(store.list_jobs(where, limit=RUNS).items)
     return schedule.last.duration if found is None else found

@@ -1,8 +1,8 @@
-"""Searches as people type them, in the CLI and the dashboard: 'state:failed task:mail.* args.user_id:42 since:2h'.
+"""Reads and runs searches in the form that people type: 'state:failed task:mail.* args.user_id:42 since:2h'.
 
 State, task, queue, schedule, key, time and two or more attempts are found by the stores' indexes. Arguments are not,
-nor are 0 or 1 attempts, which most jobs have: such a search looks through the newest jobs that the rest of it finds. A
-page looks through 1,500, says so, and its cursor goes on; a list of the command line looks through 10,000.
+nor are 0 or 1 attempts, which most jobs have: such a search reads the newest jobs that the rest of it finds. A page
+reads 1,500 jobs, says so, and its cursor continues; a list of the command line reads 10,000.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     Parameters = Callable[[str], Sequence[str]]  # the names of a task's parameters, as far as they are known
 
 FIELDS = ("state", "task", "queue", "schedule", "key", "since", "until", "attempts")
-LOOKED_THROUGH = 10_000  # jobs, for what no index has
-LOOKED_PER_PAGE = 1_500  # so that a page takes less than 50 ms
+LOOKED_THROUGH = 10_000  # jobs that are read for terms without an index
+LOOKED_PER_PAGE = 1_500  # jobs that a page reads, so that it takes less than 50 ms
 _ARGUMENT = "args."
 _ESCAPE = b"\\"  # a payload that has one may hold a text in another form
 _LITERAL = re.compile(r"-?[0-9]+|[A-Za-z_-][A-Za-z0-9_ :@-]*", re.ASCII)  # JSON has one form of it
@@ -44,7 +44,7 @@ _ATTEMPTS = re.compile(r"(>?)([0-9]{1,6})", re.ASCII)
 
 
 class Search(Struct, frozen=True, kw_only=True):
-    """What is looked for: what the indexes have, and what each job must be looked at for."""
+    """The terms of a search: those of the indexes, and those that each job must be read for."""
 
     where: JobFilter
     arguments: tuple[tuple[str, str], ...] = ()  # a path such as user.id, and the value as text
@@ -55,7 +55,7 @@ class Search(Struct, frozen=True, kw_only=True):
         return not self.arguments and self.attempts is None
 
     def fits(self, job: Job, redaction: Redaction, parameters: Parameters) -> bool:
-        """Whether a job that the indexes found is one of them. What is hidden never is."""
+        """Whether a job that the indexes found is one of them. A hidden value never fits."""
         if self.attempts is not None:
             sign, number = self.attempts
             if not (job.attempts > number if sign else job.attempts == number):
@@ -75,12 +75,12 @@ class Found(Struct, frozen=True, kw_only=True):
 
     items: list[Job]
     cursor: str | None = None
-    looked: int = 0  # jobs that were looked at, if that was needed
-    is_cut: bool = False  # there are older ones, which were not looked at
+    looked: int = 0  # jobs that were read, if that was needed
+    is_cut: bool = False  # there are older ones, which were not read
 
 
 def search_from(text: str, now: int) -> Search:
-    """The search that the text says; every term must hold, and `state:failed,cancelled` means either."""
+    """The search of a text. Every term must hold, and `state:failed,cancelled` means either."""
     terms = list(_terms(text))
     rest = " ".join(shlex.quote(f"{field}:{value}") for field, value in terms if _is_indexed(field))
     said = next((_attempts(value) for field, value in terms if field == "attempts"), None)
@@ -99,7 +99,7 @@ def search_from(text: str, now: int) -> Search:
 def search_jobs(
     store: Store, search: Search, redaction: Redaction, parameters: Parameters, *, cursor: str | None, limit: int
 ) -> Found:
-    """A page of jobs that a search finds. One that looks at each job may give a few more than the limit."""
+    """A page of jobs that a search finds. A search that reads each job may return a few more than the limit."""
     if search.is_by_index:
         page = store.list_jobs(search.where, cursor=cursor, limit=limit)
         return Found(items=page.items, cursor=page.cursor)
@@ -117,7 +117,7 @@ def search_jobs(
 def found_jobs(
     store: Store, search: Search, redaction: Redaction, parameters: Parameters, *, most: int | None = None
 ) -> Iterator[Job]:
-    """All jobs that a search finds, newest first; what no index has is looked for in the newest 10,000."""
+    """All jobs that a search finds, newest first; terms without an index are searched for in the newest 10,000."""
     if search.is_by_index:
         yield from matching_jobs(store, search.where, most=most)
         return
@@ -131,7 +131,7 @@ def found_jobs(
 
 
 def filter_from(text: str, now: int) -> JobFilter:
-    """The filter that the text says, of what the indexes have."""
+    """The filter of a text, for the terms that the indexes have."""
     terms = dict(_terms(text))
     for field in terms:
         if not _is_indexed(field):
@@ -149,7 +149,7 @@ def filter_from(text: str, now: int) -> JobFilter:
 
 
 def without_state(text: str) -> str:
-    """A search, of jobs or of schedules, without its state: what a tab adds its own to."""
+    """A search, of jobs or of schedules, without its state: a tab adds its own."""
     try:
         return shlex.join(term for term in shlex.split(text) if not term.startswith("state:"))
     except ValueError:
@@ -157,7 +157,7 @@ def without_state(text: str) -> str:
 
 
 def matching_jobs(store: Store, where: JobFilter, *, most: int | None = None) -> Iterator[Job]:
-    """The jobs that a filter lets through, newest first, read a page at a time."""
+    """The jobs that fit a filter, newest first, read a page at a time."""
     limit = LARGEST_PAGE if most is None else max(1, min(most, LARGEST_PAGE))
     return islice(walk(store.list_jobs, where, limit=limit), most)
 
@@ -220,7 +220,7 @@ def _attempts(text: str) -> tuple[str, int]:
 
 
 def _bounds(sign: str, number: int) -> tuple[int, int | None]:
-    """The fewest and the most attempts that are meant."""
+    """The fewest and the most attempts of a term."""
     return (number + 1, None) if sign else (number, number)
 
 
@@ -238,13 +238,13 @@ def _has(value: Any, path: str, text: str) -> bool:
 
 @lru_cache(maxsize=100)
 def _written(text: str) -> bytes:
-    """What a payload has somewhere if one of its values is what a text says: most payloads need not be decoded then."""
+    """The bytes that a payload contains if one of its values fits a text: most payloads need not be decoded then."""
     whole = text.removesuffix("*")
     return whole.encode() if _LITERAL.fullmatch(whole) and whole.lower() not in _WORDS else b""
 
 
 def _is(value: Any, text: str) -> bool:
-    """Whether a value is what a text says; a trailing * matches any ending."""
+    """Whether a value fits a text; a trailing * matches any ending."""
     if value == REDACTED:
         return False
     if isinstance(value, list):

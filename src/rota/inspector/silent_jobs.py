@@ -1,4 +1,4 @@
-"""Running jobs whose node is silent: they are running until a live node takes them back."""
+"""Finds running jobs whose node is silent: they are running until a live node returns them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def jobs_of_silent_nodes(store: Store, nodes: Sequence[Node], now: int) -> list[Job]:
-    """Jobs that run by the store and whose node sends no heartbeat, of the newest page of running jobs. While every
-    node is alive, no job is read."""
+    """Jobs that run according to the store and whose node sends no heartbeat, of the newest page of running jobs.
+    While every node is alive, no job is read."""
     alive = {node.id for node in live_nodes(list(nodes), now)}
     if alive and len(alive) == len(nodes):
         return []

@@ -1,4 +1,4 @@
-"""How everything stands, in one word and the numbers behind it: what the first page says first."""
+"""Summarizes the system in one word and the numbers behind it, for the first page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Node, QueueInfo, Store
 
 MOST_NAMED = 3  # failing schedules that are named
-MOST_READ = 10_000  # schedules that are looked at
+MOST_READ = 10_000  # schedules that are read
 MOST_LATE = 100
 
 Standing = Literal["empty", "sealed", "no_scheduler", "no_worker", "broken", "failing", "late", "alerting", "well"]
@@ -48,7 +48,7 @@ class SchedulesFacts(Struct, kw_only=True):
 
 
 class StandingFacts(Struct, kw_only=True):
-    """How things stand."""
+    """The state of the system."""
 
     standing: Standing
     at: datetime
@@ -56,7 +56,7 @@ class StandingFacts(Struct, kw_only=True):
     jobs: dict[str, int]  # that are kept, by state
     running: int  # jobs in this state, as everywhere
     silent_running: int  # of these, those whose node is silent
-    free: int  # more jobs that live workers have room for
+    free: int  # more jobs that live workers have slots for
     slots: int  # jobs that all live workers can run at once
     workers: int
     schedulers: int
@@ -65,14 +65,14 @@ class StandingFacts(Struct, kw_only=True):
     last_scheduler_at: datetime | None
     oldest_seconds: float | None  # how long the first waiting job has been waiting
     oldest_queue: str | None
-    on_time: int  # schedules that are to run, neither fail nor are late
+    on_time: int  # schedules that are to run, and neither fail nor are late
     late: int
     worst_seconds: float
     alerts: int  # that are open
 
 
 def read_schedules(store: Store) -> SchedulesFacts:
-    """All schedules are read once; who asks often keeps the answer for a while."""
+    """All schedules, read once; frequent callers keep the answer for a while."""
     now, total, on, paused = store.now(), 0, 0, 0
     broken: list[str] = []
     failing: list[FailingFacts] = []
@@ -130,7 +130,7 @@ def read_standing(store: Store, schedules: SchedulesFacts) -> StandingFacts:
 
 
 def standing_of(facts: StandingFacts, nodes: list[Node], *, is_sealed: bool) -> Standing:
-    """The worst that is true, in one word."""
+    """The worst that holds, in one word."""
     if is_sealed:
         return "sealed"
     if not nodes and not facts.schedules.total and not any(facts.jobs.values()):

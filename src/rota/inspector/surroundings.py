@@ -1,4 +1,4 @@
-"""What goes on around a job or a schedule: who is there to fire and to run it, and which job it waits for."""
+"""Reads the circumstances of a job or a schedule: the nodes that can fire and run it, and the job that it waits for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def awaited_by(job: Job | None) -> str | None:
 
 
 def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Around:
-    """Who is there to fire schedules, and to run a task from a queue."""
+    """The nodes that can fire schedules, and run a task from a queue."""
     alive = live_nodes(store.list_nodes(), now)
     workers = [node for node in alive if _takes_from(node, queue)]
     info = next((info for info in store.list_queues() if info.name == queue), None)

@@ -1,4 +1,4 @@
-"""A task of a collection, as callers see it: one run, and how it stands."""
+"""Shows a task of a collection to callers: one run, and its status."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class SyncTask:
-    """A task as it was when it was read. Its id is that of its job: app.jobs knows it, too."""
+    """A task as it was when it was read. Its id is that of its job, also for app.jobs."""
 
     def __init__(self, record: Job, *, existed: bool = False) -> None:
         self.record = record
-        self.existed = existed  # it was waiting or running already when it was asked for
+        self.existed = existed  # it was waiting or running already when it was requested
         self.id = record.id
         self.source, self.collection = collection_of(record) or ("", "")
         self.priority = level_of(record)
@@ -29,7 +29,7 @@ class SyncTask:
 
     @property
     def error(self) -> str:
-        """Why it failed or was cancelled, or what its last attempt failed with; empty if nothing went wrong."""
+        """Why it failed or was cancelled, or the error of its last attempt; empty if there was none."""
         return self.record.error or self.record.cancel_reason or ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a change of a tenant would do to its schedules: their next runs as they are, and as they would be."""
+"""Computes the effect of a change of a tenant on its schedules: their next runs before and after it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MOST = 20  # schedules that a preview shows
 
 
 class MovedRun(Struct, frozen=True, kw_only=True):
-    """One schedule's next run, before and after, each in the zone that it has then."""
+    """One schedule's next run, before and after, each in the zone of that time."""
 
     schedule_id: str
     sentence: str
     rule: str  # as text
     before: datetime | None
     after: datetime | None
-    queue: str  # that its jobs would go to
+    queue: str  # the queue that its jobs would go to
     is_changed: bool
 
 

@@ -1,4 +1,4 @@
-"""A tenant as callers see it: its fields as plain values, its times as datetimes."""
+"""Shows a tenant to callers: its fields as plain values, its times as datetimes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TenantView:
         self.name = entry.name
         self.version = entry.version
         self.tz = record.tz
-        self.queue = record.queue  # None: its schedules' tasks say it
+        self.queue = record.queue  # None: its schedules' tasks decide it
         self.priority = record.priority
         self.on_zone_change = record.on_zone_change
         self.description = record.description

@@ -1,4 +1,4 @@
-"""A token as callers see it, without its secret; the one that was just made has it."""
+"""Shows a token to callers without its secret; only one that was just created has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TokenView:
-    """A token as callers see it; its secret is shown once, when it is made."""
+    """A token as callers see it, without its secret."""
 
     def __init__(self, token_id: str, token: Token, problem: str = "") -> None:
         self.record = token
@@ -28,7 +28,7 @@ class TokenView:
 
 
 class NewToken(TokenView):
-    """A token that was just made, with its secret."""
+    """A token that was just created, with its secret."""
 
     def __init__(self, token_id: str, token: Token, secret: str) -> None:
         super().__init__(token_id, token)

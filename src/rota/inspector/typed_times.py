@@ -1,4 +1,4 @@
-"""Times as people type them: an instant with its zone, or how long ago."""
+"""Reads times as people type them: an instant with its zone, or a duration before now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.sentences import sentence
 
 
 def instant_from(text: str) -> datetime:
-    """An instant that somebody typed: 2026-10-14T09:00Z."""
+    """An instant that a user typed: 2026-10-14T09:00Z."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError as err:

@@ -20,7 +20,7 @@ _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
 def time_from(text: str, zone: Zone, now: datetime) -> datetime:
-    """An instant that somebody typed; what names no zone is meant in this one, and a clock time is the last such."""
+    """An instant that a user typed. One without a zone is in this zone, and a clock time is the last such."""
     text = text.strip()
     if _CLOCK.fullmatch(text):
         return _last_at(text, zone, now)
@@ -59,7 +59,7 @@ def in_zone(given: date, tz: str) -> date:
 
 
 def wall_instant(wall: datetime, zone: Zone) -> datetime:
-    """The instant of a wall time. One that a clock change skips is the end of the jump; of two, the first counts."""
+    """The instant of a wall time. One that a clock change skips is the end of the jump; of two, the first is used."""
     seconds = zone.instant_of(round((wall.replace(tzinfo=UTC) - datetime_of(0)).total_seconds()))
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -1,4 +1,4 @@
-"""What JSON says about each thing: one struct per kind, the same for the command line, HTTP, event streams and pages.
+"""Defines the JSON of each thing: one struct per kind, the same for the command line, HTTP, event streams and pages.
 
-Instants are UTC. Spans that somebody configured are text such as "6h"; measured durations are seconds.
+Instants are UTC. Configured spans are text such as "6h"; measured durations are seconds.
 """

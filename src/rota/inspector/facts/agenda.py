@@ -1,4 +1,4 @@
-"""The runs of the coming days, as JSON shows them."""
+"""Lists the runs of the coming days, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAY = 86_400 * SECOND
 
 
 class AgendaFacts(Struct, kw_only=True):
-    """One coming run; `count` above 1: the first of so many within the window."""
+    """One coming run; if `count` is above 1, it is the first of so many within the window."""
 
     at: datetime
     local: str
@@ -42,10 +42,10 @@ class Entry(NamedTuple):
 
 
 def read_agenda(store: Store, now: int, days: int) -> list[Entry]:
-    """What is to run within so many days, the earliest first.
+    """The runs within so many days, the earliest first.
 
-    All schedules are read once. The times of one are computed only if it may have a run within these days: most of
-    many thousand have none.
+    All schedules are read once. The times of one are computed only if it may have a run within these days: most of many
+    thousand have none.
     """
     end = now + days * DAY
     near = (one for one in all_schedules(store) if may_run_by(one, end) and schedule_problem(one) is None)

@@ -1,4 +1,4 @@
-"""Alerts, alert rules, channels and silences, as JSON shows them. No secret is among them."""
+"""Defines alerts, alert rules, channels and silences, as JSON shows them. No secret is among them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AlertState = Literal["pending", "open", "unchecked", "ended"]
 
 
 class SilenceFacts(Struct, kw_only=True):
-    """That no new messages are sent about a rule or an alert."""
+    """A silence of a rule or an alert: no new messages are sent about it."""
 
     target: str  # a rule's name, or an alert's id
     until: datetime
@@ -47,7 +47,7 @@ class DeliveryFacts(Struct, kw_only=True):
 
 
 class AlertFacts(Struct, kw_only=True):
-    """What a rule has found about one schedule, queue or node."""
+    """The finding of a rule about one schedule, queue or node."""
 
     id: str
     state: AlertState  # pending: not for long enough; unchecked: no node has checked it for 15 minutes
@@ -78,10 +78,10 @@ class AlertRuleFacts(Struct, kw_only=True):
     more_than: int | None
     channels: list[str] | None  # None: every channel
     place: str | None  # in rota.yaml; None: declared in code, or stored
-    app: str  # whose nodes check it
+    app: str  # the app whose nodes check it
     origin: Literal["code", "file", "store"]  # only a stored rule can be changed at run time
     version: int | None  # of a stored rule
-    problem: str | None  # what is wrong with a stored rule
+    problem: str | None  # the problem with a stored rule
     silence: SilenceFacts | None
 
 
@@ -96,7 +96,7 @@ class ChannelFacts(Struct, kw_only=True):
 
 
 class AlertRulesFacts(Struct, kw_only=True):
-    """What this app declares, the rules that the store keeps, and when a node last checked the rules of this app."""
+    """The rules that this app declares, those that the store keeps, and the last check of the rules of this app."""
 
     rules: list[AlertRuleFacts]
     channels: list[ChannelFacts]
@@ -106,7 +106,7 @@ class AlertRulesFacts(Struct, kw_only=True):
 
 
 class AlertTestFacts(Struct, kw_only=True):
-    """What became of a test message."""
+    """The result of a test message."""
 
     channel: str
     sent: bool
@@ -147,7 +147,7 @@ def alert_facts(incident: Incident, silences: dict[str, Silence], now: int) -> A
 
 
 def open_alerts(store: Store, now: int) -> list[Incident]:
-    """What alert rules have found and what is not over; not what no node checks any more."""
+    """The open incidents of alert rules; not those that no node checks any more."""
     found = (unpack_incident(entry.data) for entry in all_entries(store, KIND))
     return [incident for incident in found if incident is not None and alert_state(incident, now) == "open"]
 

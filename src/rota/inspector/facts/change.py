@@ -1,4 +1,4 @@
-"""Audit records, as JSON shows them."""
+"""Defines audit records, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from rota.inspector.changes import Change
     from rota.model.schedules.wording import FieldLine
 
-WHOLE = {"created", "removed", "revoked", "deleted"}  # changes that list every field of a thing
+WHOLE = {"created", "removed", "revoked", "deleted"}  # changes that show every field of a thing
 
 
 class ChangeFacts(Struct, kw_only=True):
-    """One change of one thing: who, what, before and after."""
+    """One change of one thing: its author, its kind, and the values before and after."""
 
     id: str
     at: datetime
@@ -26,7 +26,7 @@ class ChangeFacts(Struct, kw_only=True):
     verb: str
     kind: str
     name: str
-    before: dict[str, Any]  # only what differs; instants are ISO text, spans are text such as 1h30m
+    before: dict[str, Any]  # only the fields that differ; instants are ISO text, spans are text such as 1h30m
     after: dict[str, Any]
     says: list[str]  # the same in words, one line per field
 
@@ -46,7 +46,7 @@ def says_of(change: Change) -> list[str]:
 
 
 def lines_of(change: Change) -> list[FieldLine]:
-    """What differs, one line per field; of a thing that was created or removed, what it was."""
+    """The differences, one line per field; of a thing that was created or removed, all its fields."""
     defaults = wording.OF_TENANT if change.kind == "tenant" else wording.OF_SCHEDULE
     if change.verb in WHOLE:
         return wording.contents(change.after or change.before, defaults)

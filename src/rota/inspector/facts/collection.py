@@ -1,4 +1,4 @@
-"""Collections that are kept in sync, and their tasks, as JSON shows them."""
+"""Defines collections that are kept in sync, and their tasks, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CollectionFacts(Struct, kw_only=True):
 
 
 class SyncTaskFacts(Struct, kw_only=True):
-    """A task of a collection. Times are ISO, in UTC; empty until they have come, as EventNative's contract wants it."""
+    """A task of a collection. Times are ISO, in UTC; empty until then, as EventNative's contract requires."""
 
     id: str
     source: str
@@ -42,7 +42,7 @@ class SyncTaskFacts(Struct, kw_only=True):
     finished_at: str
     status: Status
     attempts: int
-    error: str  # why it failed, or what its last attempt failed with
+    error: str  # why it failed, or the error of its last attempt
 
 
 def collection_facts(view: CollectionView) -> CollectionFacts:

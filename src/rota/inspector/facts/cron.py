@@ -1,4 +1,4 @@
-"""What a cron expression means, as JSON shows it."""
+"""Defines the meaning of a cron expression, as JSON shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunFacts(Struct, kw_only=True):
 
 
 class CaveatFacts(Struct, kw_only=True):
-    """Something that may surprise."""
+    """A warning about the times of a rule."""
 
     kind: str
     message: str
@@ -31,7 +31,7 @@ class CaveatFacts(Struct, kw_only=True):
 
 
 class CronFacts(Struct, kw_only=True):
-    """What an expression means, its next runs, and what about it may surprise."""
+    """The meaning of an expression, its next runs, and warnings about it."""
 
     trigger: str
     sentence: str

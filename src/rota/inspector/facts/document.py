@@ -1,4 +1,4 @@
-"""Queues of documents, their documents and what is wrong with them, as JSON shows them."""
+"""Defines queues of documents, their documents and their problems, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class QueuedDocumentFacts(Struct, kw_only=True):
 
 
 class DocumentFindingFacts(Struct, kw_only=True):
-    """Something that keeps documents from running, or makes a queue slow; and what mends it."""
+    """A problem that keeps documents from running, or makes a queue slow; and its remedy."""
 
     queue: str
     kind: str
@@ -46,7 +46,7 @@ class DocumentFindingFacts(Struct, kw_only=True):
 
 
 class DocumentWhyFacts(Struct, kw_only=True):
-    """What a document waits for, and what to do."""
+    """The reason why a document waits, and what to do."""
 
     queue: str
     id: str

@@ -1,4 +1,4 @@
-"""A schedule as `rota export` writes it and `rota import rota` reads it."""
+"""Defines a schedule as `rota export` writes it and `rota import rota` reads it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = 1  # of the file; rises when a reader of older ones would misunderstand
 
 
 class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
-    """A schedule as its author and its operators defined it; what was not said is left out."""
+    """A schedule as its author and its operators defined it; fields that were not set are left out."""
 
     trigger: str  # its compact text form, which the next Rota reads back
     tz: str
@@ -41,12 +41,12 @@ class ExportedSchedule(Struct, kw_only=True, omit_defaults=True):
     jitter: str | None = None
     start: datetime | None = None
     end: datetime | None = None
-    day_bounds: list[str] = []  # which of start and end were said as local days
+    day_bounds: list[str] = []  # which of start and end were given as local days
     max_runs: int | None = None
     run_on_start: bool = False
     lookahead: str | None = None
     tenant: str | None = None
-    follows: dict[str, str | int] = {}  # what above is its tenant's word, each with what holds where that says nothing
+    follows: dict[str, str | int] = {}  # fields above that the tenant sets, each with its value if the tenant does not
     sync: dict[str, Any] | None = None  # the collection that its jobs keep in sync
     enabled: bool
     paused: dict[str, Any] | None = None
@@ -110,7 +110,7 @@ def _origin_of(origin: Origin) -> dict[str, str]:
 
 
 def _call_of(schedule: Schedule, hidden: Redaction) -> tuple[Call, str | None]:
-    """Its call; what cannot be read is reported, and the others are exported."""
+    """Its call. A call that cannot be read is reported, and the others are exported."""
     try:
         return hidden.shown(unpack_call(schedule.spec.payload.encode())), None
     except BadPayload as err:

@@ -1,4 +1,4 @@
-"""Failures grouped by their cause, as JSON shows them."""
+"""Groups failures by their cause, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LAST = "24h"
 class FailureFacts(Struct, kw_only=True):
     """Jobs that failed for one cause: the same error but for its values, in the same function."""
 
-    id: str  # of the cause: the same wherever and whenever it occurs
+    id: str  # of the cause: the same in every process, at any time
     title: str  # the error without its values
     error: str  # the last error's first line
-    place: str  # where it was raised, such as mail.py in send; empty if the error does not say
+    place: str  # where it was raised, such as mail.py in send; empty if the error does not show it
     count: int
     tasks: list[str]  # those that failed most often first; at most 5
     first_at: datetime
@@ -44,7 +44,7 @@ class FailuresFacts(Struct, kw_only=True):
 
 
 def read_failures(store: Store, last: str | timedelta = LAST) -> FailuresFacts:
-    """The failures of the last so long, which are still failed and kept."""
+    """The failures of the last so long whose jobs are still failed and kept."""
     since = store.now() - span_of(last)
     newest = store.list_failures(since, limit=MOST_READ + 1)
     found = newest[:MOST_READ]

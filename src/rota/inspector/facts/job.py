@@ -1,4 +1,4 @@
-"""Jobs, their history and their log lines, as JSON shows them."""
+"""Defines jobs, their history and their log lines, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class JobFacts(Struct, kw_only=True):
     progress: str | None
     error: str | None
     result: Any
-    problem: str | None  # why some of it cannot be read, if it cannot
+    problem: str | None  # why a part of it cannot be read, if it cannot
 
 
 class EnqueuedFacts(JobFacts, kw_only=True):
-    """The job that a request asked for."""
+    """The job of a request."""
 
     existed: bool  # no job was made: this one holds the unique key already, or syncs the same collection
 
@@ -98,7 +98,7 @@ def enqueued_facts(job: Job, redaction: Redaction, *, existed: bool) -> Enqueued
 
 
 def enqueued_record(store: Store, request: Request, job_id: str) -> Job:
-    """The job that a request made, as it is now. Only a job that succeeded and is not kept can be gone already."""
+    """The job that a request made, as it is now. Only a job that succeeded and is not kept can be removed already."""
     found = store.get_jobs([job_id])
     if found:
         return found[0]

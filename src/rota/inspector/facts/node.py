@@ -1,4 +1,4 @@
-"""Nodes, as JSON shows them."""
+"""Defines nodes, as JSON shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schedule's times would be, as JSON shows it: before it is saved, and beside what they are."""
+"""Defines the times that a schedule would have if it were saved, as JSON shows them beside its present times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TimesFacts(Struct, kw_only=True):
 
 
 class PreviewFacts(TimesFacts, kw_only=True):
-    """What its times would be, what about them may surprise, and what they are now if the schedule exists."""
+    """The times of a definition, warnings about them, and the present times if the schedule exists."""
 
     trigger: str
     warnings: list[CaveatFacts]

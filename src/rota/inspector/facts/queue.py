@@ -1,4 +1,4 @@
-"""Queues, as JSON shows them."""
+"""Defines queues, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Node, QueueInfo, Store
 
-LAST_CHANGES = 10  # audit records of a queue that are looked through for its pause
+LAST_CHANGES = 10  # audit records of a queue that are searched for its pause
 
 
 class QueuePauseFacts(Struct, kw_only=True):
-    """Who paused a queue, when and why, as the audit has it."""
+    """The pause of a queue by its audit record: the author, the time and the reason."""
 
     at: datetime
     by: str
@@ -35,7 +35,7 @@ class QueueFacts(Struct, kw_only=True):
 
     name: str
     state: Literal["open", "paused"]
-    counts: dict[str, int]  # the jobs that are kept, by state
+    counts: dict[str, int]  # stored jobs, by state
     totals: dict[str, int]  # jobs that ever ended, by state
     oldest_at: datetime | None  # since when the first job in the queue has been waiting
     pause: QueuePauseFacts | None  # None: it is open, or the audit record was pruned
@@ -44,7 +44,7 @@ class QueueFacts(Struct, kw_only=True):
 
 
 def queues_facts(store: Store, queues: Sequence[QueueInfo]) -> list[QueueFacts]:
-    """Queues with those who serve them, and with their pauses: one more read for each that is paused."""
+    """Queues with their workers and their pauses: one more read for each that is paused."""
     nodes = live_nodes(store.list_nodes(), store.now())
     return [_queue_facts(store, queue, [node for node in nodes if queue.name in node.queues]) for queue in queues]
 
@@ -69,7 +69,7 @@ def _pause_of(store: Store, queue: QueueInfo) -> QueuePauseFacts | None:
         return None
     try:
         reason = str(msgspec.json.decode(last.after or "{}", type=dict[str, object]).get("reason", ""))
-    except msgspec.MsgspecError:  # another version, or a hand, may have written it
+    except msgspec.MsgspecError:  # another version, or a person, may have written it
         reason = ""
     return QueuePauseFacts(at=datetime_of(last.at), by=last.by, reason=reason)
 

@@ -1,4 +1,4 @@
-"""Schedules, their pauses and their occurrences, as JSON shows them."""
+"""Defines schedules, their pauses and their occurrences, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PauseFacts(Struct, kw_only=True):
-    """Who paused it, why, and until when."""
+    """The author of a pause, the reason, and its end."""
 
     at: datetime
     by: str
@@ -80,7 +80,7 @@ class ScheduleFacts(Struct, kw_only=True):
 
 
 class SavedScheduleFacts(ScheduleFacts, kw_only=True):
-    """A schedule that was made or changed, and what may surprise about its times."""
+    """A schedule that was created or changed, and warnings about its times."""
 
     warnings: list[CaveatFacts]
 
@@ -194,5 +194,5 @@ def _bound_text(spec: ScheduleSpec, name: str) -> str | None:
 def _trigger(record: Schedule) -> TriggerFacts | None:
     try:
         return trigger_facts(record.spec.trigger) if str(record.trigger) else None
-    except (RotaError, ValueError, ArithmeticError, msgspec.ValidationError):  # another version wrote it, or a hand
+    except (RotaError, ValueError, ArithmeticError, msgspec.ValidationError):  # another version wrote it, or a person
         return None

@@ -1,4 +1,4 @@
-"""What happened over time, as JSON shows it: points for charts of throughput and latency."""
+"""Defines points for charts of throughput and latency, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class SpanFacts(Struct, kw_only=True):
 
 
 class PointFacts(Struct, kw_only=True):
-    """What happened from an instant on."""
+    """The counts from an instant on."""
 
     at: datetime
-    succeeded: int  # jobs that ended so
+    succeeded: int  # jobs with this outcome
     failed: int
     cancelled: int  # while they ran
-    failed_attempts: int  # with the last attempts of failed jobs
+    failed_attempts: int  # including the last attempts of failed jobs
     ran: SpanFacts  # of each attempt that ended
     waited: SpanFacts  # from ready to begun
 
 
 class SeriesFacts(Struct, kw_only=True):
-    """What happened in the last hour, or in any time up to a day."""
+    """The counts of the last hour, or of any time up to a day."""
 
     start: datetime
     end: datetime  # the end of this minute

@@ -1,4 +1,4 @@
-"""A store in numbers, as JSON shows it."""
+"""Counts the content of a store, as JSON shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StatsFacts(Struct, kw_only=True):
 
     store: str
     at: datetime
-    jobs: dict[str, int]  # jobs that are kept, by state
+    jobs: dict[str, int]  # stored jobs, by state
     totals: dict[str, int]  # jobs that ever ended, by state
     queues: list[QueueFacts]
     nodes: dict[str, int]  # alive, silent

@@ -1,4 +1,4 @@
-"""Registered tasks and their parameters, as JSON shows them."""
+"""Defines registered tasks and their parameters, as JSON shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tenants, as JSON shows them."""
+"""Defines tenants, as JSON shows them."""
 
 from __future__ import annotations
 

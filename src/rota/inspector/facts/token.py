@@ -1,4 +1,4 @@
-"""Tokens for the HTTP API, as JSON shows them."""
+"""Defines tokens for the HTTP API, as JSON shows them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TokenFacts(Struct, kw_only=True):
 
 
 class NewTokenFacts(TokenFacts, kw_only=True):
-    """A token that was just created. Its secret is shown this once."""
+    """A token that was just created. Its secret is shown only once."""
 
     secret: str
 

@@ -1,4 +1,4 @@
-"""Triggers as JSON shows them: {"cron": …}, {"every": …}, {"calendar": {…}} or {"once": …}."""
+"""Defines triggers, as JSON shows them: {"cron": …}, {"every": …}, {"calendar": {…}} or {"once": …}."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TriggerFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When a schedule runs: one of cron, every, calendar and once."""
 
     cron: str | None = None
-    dialect: Literal["unix", "quartz"] | None = None  # of cron, if the number of fields does not say it
+    dialect: Literal["unix", "quartz"] | None = None  # of cron, if the number of fields does not imply it
     every: str | None = None
     calendar: CalendarFacts | None = None
     once: datetime | None = None
@@ -39,7 +39,7 @@ class TriggerFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def trigger_facts(text: str) -> TriggerFacts:
-    """A trigger's own text as JSON shows it; what a change of zone left to remember is not shown."""
+    """A trigger's own text as JSON shows it; the past that it remembers of a change of zone is not shown."""
     kind, _, rest = text.partition(" ")
     words, pairs = [], {}
     for part in rest.split():

@@ -1,4 +1,4 @@
-"""Values that facts share: instants in UTC, spans as text, and structs filled from a thing's own attributes."""
+"""Converts values that facts share: instants in UTC, spans as text, and structs filled from a thing's attributes."""
 
 from __future__ import annotations
 

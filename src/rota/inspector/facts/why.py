@@ -1,4 +1,4 @@
-"""The answers of `why`, as JSON shows them."""
+"""Defines the answers of `why`, as JSON shows them."""
 
 from __future__ import annotations
 
