@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # what type checkers see; at run time, _PUBLIC says the same
+if TYPE_CHECKING:  # names for type checkers; at run time, _PUBLIC has the same
     from rota.app import App as App
     from rota.engine.events import Event as Event
     from rota.engine.executors.run import current_job as current_job

@@ -1,4 +1,4 @@
-"""`python -m rota`: the command line."""
+"""Runs the command line: `python -m rota`."""
 
 from __future__ import annotations
 

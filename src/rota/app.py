@@ -61,9 +61,9 @@ R = TypeVar("R")
 class App:
     """Tasks and schedules under one name, on one store.
 
-    `App()` keeps everything in a SQLite file, .rota/rota.db; `App("redis://localhost")` names another place, and a
-    client or a pool that you already have works, too: `App(psycopg_pool.ConnectionPool(…))`.
-    What is left out is looked up when it is first needed: in ROTA_* variables, then in rota.yaml.
+    `App()` keeps everything in a SQLite file, .rota/rota.db; `App("redis://localhost")` uses another store, and a
+    client or a pool that you already have works, too: `App(psycopg_pool.ConnectionPool(…))`. Arguments that are left
+    out are read when they are first needed: from ROTA_* variables, then from rota.yaml.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class App:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """What a monitoring system reads of this process and its store; counted from the first asking on."""
+        """The metrics of this process and its store; the process counts from the first access on."""
         wiring = self._wiring
         return load_metrics(self.open, wiring.events, lambda: wiring.node)
 
@@ -129,7 +129,7 @@ class App:
 
     def asgi(self, **options: Unpack[WebOptions]) -> Web:
         """The HTTP API as an ASGI app, to be served or mounted in another: `Mount("/rota", app.asgi())`."""
-        from rota.web.asgi import make_asgi  # noqa: PLC0415 - only who serves it pays for it
+        from rota.web.asgi import make_asgi  # noqa: PLC0415 - needed only to serve it
 
         return make_asgi(self, **options)
 
@@ -141,7 +141,7 @@ class App:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Change]:
-        """Who changed what, and when, of everything; newest first."""
+        """List audit records, newest first."""
         return self._wiring.changes(since=since, until=until, limit=limit, cursor=cursor)
 
     # Declaring.
@@ -181,14 +181,14 @@ class App:
                     request = task.request((), {}, Overrides()) if tz else task.draft()
                     return make_spec(trigger, request, default_tz=tz, **options)
 
-                make("")  # errors are raised where the mistake is made; the app's timezone is known when it is read
+                make("")  # errors are raised at the declaration; the app's timezone is known when it is read
                 self._wiring.makers[schedule_id] = make
             return task
 
         return cast("Decorator", declare)
 
     def codec(self, kind: type[R], *, encode: Callable[[R], Any], decode: Callable[[Any], R]) -> None:
-        """Register how values of a type of your own are kept: `app.codec(Money, encode=str, decode=Money.parse)`."""
+        """Register how values of a type of your own are stored: `app.codec(Money, encode=str, decode=Money.parse)`."""
         self._wiring.codecs.add(kind, Codec(encode, decode))
 
     def use(self, middleware: Middleware) -> None:
@@ -208,16 +208,16 @@ class App:
     def enqueue(self, name: str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a task by its name, from a service without its code: `app.enqueue("jobs.greet", "world")`.
 
-        If this app has the task, its signature and its options count. Otherwise the job goes into the queue `default`,
-        and the worker that runs it checks the arguments. If workers are alive and none has the task, it is refused.
-        To choose the queue or other options, declare a stub: `@app.task(name="jobs.greet", queue="mail")`.
+        If this app has the task, its signature and its options apply. Otherwise the job goes into the queue `default`,
+        and the worker that runs it checks the arguments. If workers are alive and none has the task, it is refused. To
+        choose the queue or other options, declare a stub: `@app.task(name="jobs.greet", queue="mail")`.
         """
         return self._wiring.send_named(name, args, kwargs)
 
     def enqueue_many(self, requests: Sequence[Request]) -> list[Job[Any]]:
         """Send many requests in few round trips: `app.enqueue_many([greet.job("a"), greet.job("b")])`.
 
-        The store takes them in batches of 1,000, each whole or not at all. If one fails, the batches before it stand.
+        The store accepts them in batches of 1,000, each whole or not at all. If one fails, the batches before it stand.
         With `tx=`, all are in your transaction, or none.
         """
         return self._wiring.send(requests)
@@ -246,9 +246,9 @@ class App:
         recycle_memory: str | int | None = None,
         documents: bool | None = None,
     ) -> Node:
-        """Start the services in threads of this process. The settings give what is left out here.
+        """Start the services in threads of this process. The settings apply to arguments that are left out.
 
-        A node with a worker and a scheduler also runs the queues of documents; `documents` says otherwise.
+        A node with a worker and a scheduler also runs the queues of documents; `documents` changes that.
         """
         wiring = self._wiring
         if wiring.node is not None:
@@ -272,7 +272,7 @@ class App:
         return node
 
     def _make_node(self, said: RunSettings, *, worker: bool, scheduler: bool) -> Node:
-        from rota.engine.node import Node  # noqa: PLC0415 - who only enqueues needs no engine
+        from rota.engine.node import Node  # noqa: PLC0415 - enqueuing needs no engine
         from rota.engine.services import NodeSettings  # noqa: PLC0415
         from rota.engine.upkeep.trimmer import trimmers  # noqa: PLC0415
         from rota.engine.worker.worker import WorkerSettings  # noqa: PLC0415
@@ -304,7 +304,7 @@ class App:
         found = self._wiring.resolved
         is_said = found.declared.alerts or found.declared.heartbeats or found.settings.alerting.node_heartbeat
         if is_said or "alerts" in self._wiring.__dict__:
-            from rota.alerts.services import add_alert_services  # noqa: PLC0415 - who has none does not pay for it
+            from rota.alerts.services import add_alert_services  # noqa: PLC0415 - not needed without alerts
 
             alerts = self._wiring.alerts
             add_alert_services(alerts.plan, alerts.declared, node, self.open(), app=self.name)
@@ -316,14 +316,14 @@ class App:
         node.add(AlertStarter(self.open(), node.events, node.clock, make_watch, app=self.name))
 
     def _watch_alerts(self, node: Node) -> Service:
-        from rota.alerts.services import watch_for_stored_rules  # noqa: PLC0415 - who has no rules does not pay for it
+        from rota.alerts.services import watch_for_stored_rules  # noqa: PLC0415 - not needed without rules
 
         return watch_for_stored_rules(self.alerts.plan, node, self.open(), app=self.name)
 
     def _start_documents(self, node: Node) -> None:
         if not self._wiring.has_documents:
             return
-        from rota.documents.service import QueueGroup  # noqa: PLC0415 - who has none does not pay for it
+        from rota.documents.service import QueueGroup  # noqa: PLC0415 - not needed without documents
 
         group = QueueGroup()
         node.companions.append(group)
@@ -344,7 +344,7 @@ class App:
 
     @property
     def settings(self) -> Settings:
-        """What counts: what was said in code, else ROTA_* variables, else rota.yaml, else the defaults."""
+        """The settings that apply: those of the code, else ROTA_* variables, else rota.yaml, else the defaults."""
         return self._wiring.settings
 
     # The store.
@@ -388,5 +388,5 @@ class Running:
 
 
 def internals(app: App) -> Wiring:
-    """What an app is made of, for the parts of Rota that users do not call. It may change in any release."""
-    return app._wiring  # noqa: SLF001 - the one door to it
+    """The parts of an app, for modules of Rota that users do not call. It may change in any release."""
+    return app._wiring  # noqa: SLF001 - the only access to it

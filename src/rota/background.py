@@ -67,8 +67,8 @@ class BackgroundThread:
     def begin(self, call: Callable[[], Result]) -> BackgroundCall[Result]:
         """Start a call and return once it has begun.
 
-        A caller that went on at once would keep the interpreter for itself, up to its switch interval: the call would
-        begin when the caller waits for it, and nothing would run in parallel.
+        A caller that continued at once would keep the interpreter until its switch interval ends. The call would begin
+        when the caller waits for it, and nothing would run in parallel.
         """
         begun: BackgroundCall[Result] = BackgroundCall(call)
         if self._thread is None:

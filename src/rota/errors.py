@@ -57,11 +57,11 @@ from rota.sentences import Said, sentence, with_fix
 class RotaError(Exception):
     """The root of all errors that Rota raises on purpose."""
 
-    exit_code = 1  # what the command line ends with
+    exit_code = 1  # the exit code of the command line
 
 
 class BadTrigger(RotaError, ValueError):
-    """A rule for time that cannot be understood; says what was got, why it is wrong, and the fix if there is one."""
+    """A rule for time that cannot be understood; the message has the text, the mistake, and the fix if there is one."""
 
     exit_code = 2
 
@@ -119,7 +119,7 @@ class NaiveDatetime(BadTrigger):
 
 
 class BadInstant(BadTrigger):
-    """An instant outside the years that Rota takes; `field` says which option or parameter named it."""
+    """An instant outside the years that Rota accepts; `field` names the option or parameter."""
 
     def __init__(self, reason: Said, *, text: str = "", fix: Said = "", field: str = "") -> None:
         self.field = field
@@ -155,7 +155,7 @@ class BadPayload(RotaError, TypeError):
 
 
 class PayloadTooLarge(BadPayload):
-    """Arguments that are larger than a store should carry."""
+    """Arguments that are larger than a store accepts."""
 
 
 class BadResult(RotaError, TypeError):
@@ -180,7 +180,7 @@ class BadTarget(RotaError):
 
 
 class NotFound(RotaError, LookupError):
-    """Something that was asked for by name is not there."""
+    """Something that was requested by name does not exist."""
 
     exit_code = 5
 
@@ -248,11 +248,11 @@ class LockHeld(Refused):
 
 
 class LockLost(RotaError):
-    """A lock was not extended in time; another may have it."""
+    """A lock was not extended in time; another owner may have it."""
 
 
 class JobFailed(RotaError):
-    """A result was asked of a job that failed or was cancelled; it says with what."""
+    """A result was requested of a job that failed or was cancelled; the error has the reason."""
 
     exit_code = 7
 
@@ -268,7 +268,7 @@ class MiddlewareError(RotaError):
 
 
 class AlertNotSent(RotaError):
-    """A channel or a heartbeat URL did not take a message; it says why."""
+    """A channel or a heartbeat URL did not accept a message; the error has the reason."""
 
 
 class LeaseLost(RotaError):
@@ -286,7 +286,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreReplaced(StoreUnavailable):
-    """The store's file was replaced, deleted or set back while it was in use; what was written last may be lost."""
+    """The store's file was replaced, deleted or set back while it was in use; the last writes may be lost."""
 
 
 class StoreSealed(StoreError):

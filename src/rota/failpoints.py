@@ -32,7 +32,7 @@ NAMES = (
     "prune.after_commit",
     "delete.before_commit",
     "delete.after_commit",
-    "alert.recorded",  # an incident is in the store, and nobody was told of it yet
+    "alert.recorded",  # an incident is in the store, and no message was sent
 )
 
 _hook: Callable[[str], None] | None = None
@@ -45,6 +45,6 @@ def reach(name: str) -> None:
 
 
 def install(hook: Callable[[str], None] | None) -> None:
-    """Set what happens at every place (None: nothing)."""
+    """Set the action at every place (None: nothing)."""
     global _hook  # noqa: PLW0603 - one switch for the whole process, for tests alone
     _hook = hook

@@ -1,4 +1,4 @@
-"""Answers a misspelt keyword with the one that was probably meant, instead of Python's bare TypeError."""
+"""Answers a misspelt keyword with the nearest known one, instead of Python's bare TypeError."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_OTHERS: dict[str, str] = {}
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str], elsewhere: Mapping[str, str]) -> None:
-    """BadOption for the first name that is no option of this, with the one that was probably meant.
+    """BadOption for the first name that is no option of this, with the nearest known one.
 
     `elsewhere` has the words of other job systems: each with an option of Rota, or with a sentence of advice.
     """

@@ -1,10 +1,10 @@
 """Traces jobs with OpenTelemetry: a span per enqueue and per attempt, linked. Needs the extra `otel`.
 
-    app.use(OpenTelemetry())
+app.use(OpenTelemetry())
 
-The context of the caller travels in the job's meta, so that it holds through delays and retries. The attempts of a job
+The context of the caller is stored in the job's meta, so that it survives delays and retries. The attempts of a job
 continue the trace of its caller. A run of a schedule begins a trace of its own, linked to the one that put the
-schedule: a trace that lasts for months helps nobody.
+schedule, because a trace that lasts for months is of no use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sentences for people with a code and values beside them, so that a page can say them in another language.
+"""Builds sentences with a code and values beside them, so that a page can show them in another language.
 
 The English sentence is written once, as a template where it is made: `sentence("ended", "job {job} has ended", job=j)`.
-An error that is raised with one reads as it always did: `str(err)` is the English sentence.
+The `str` of an error that is raised with one is the English sentence.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def sentence(code: str, template: str, /, **values: Any) -> Sentence:
 
 
 def sentence_of(err: Exception) -> Said:
-    """What an error says, with its code and values if it has them."""
+    """The message of an error, with its code and values if it has them."""
     return err.args[0] if len(err.args) == 1 and isinstance(err.args[0], Sentence) else str(err)
 
 
 def with_fix(reason: Said, fix: Said) -> Said:
-    """What is wrong, then what to do about it."""
+    """The problem, then what to do about it."""
     return sentence("fix.after", "{reason}; {fix}", reason=reason, fix=fix) if fix else reason

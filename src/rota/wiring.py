@@ -82,7 +82,7 @@ class AppStore(forks.Forked):
         self._resolved = resolved
         self._store: Store | None = None
         self._guest: Store | None = None  # used within transactions of callers, and not opened yet
-        self.find_instead: Callable[[], Store | None] | None = None  # a framework may name another one, as in its tests
+        self.find_instead: Callable[[], Store | None] | None = None  # a framework may have one, as in its tests
         self._opening = threading.Lock()
         self._process = os.getpid()
         forks.register(self)
@@ -101,7 +101,7 @@ class AppStore(forks.Forked):
         return self._store
 
     def open_within(self, transaction: object) -> Store:
-        """The store, ready for writes in a caller's transaction. It may stay closed: the next call opens it."""
+        """The store, ready for writes in a caller's transaction. It may stay closed until the next call."""
         if self._store is not None:
             return self.open()
         with self._opening:
@@ -119,7 +119,7 @@ class AppStore(forks.Forked):
         self._process = os.getpid()
 
     def _enter_process(self) -> None:
-        """A server may fork this process without a word to Python, while nothing is open yet."""
+        """Detect a fork without Python's hooks, as servers do it, while nothing is open yet."""
         if self._process != os.getpid():
             self._process = os.getpid()
             _random.seed()
@@ -129,7 +129,7 @@ class AppStore(forks.Forked):
         return self._store is not None
 
     def now(self) -> int:
-        """By the store's clock; a store that only callers' transactions use stays closed."""
+        """The time by the store's clock; a store that only callers' transactions use stays closed."""
         return (self._store or self._guest or self.open()).now()
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class AppStore(forks.Forked):
             store.close()
 
     def use(self, store: StoreArgument | None) -> StoreArgument | None:
-        """Use another store than the one that was given, before it is opened; answers the one given before."""
+        """Use another store than the one that was given, before it is opened. Returns the one given before."""
         before, self.given = self.given, store
         self._guest = None
         return before
@@ -175,7 +175,7 @@ class AppSettings:
     def __init__(self, app: str, store: AppStore, code: Layer, retention: Retention | None) -> None:
         self._app = app
         self._store = store
-        self._folder = store.folder  # where rota.yaml is looked for, even if the process changes its folder
+        self._folder = store.folder  # the folder of rota.yaml, even if the process changes its folder
         self._code = code
         self._retention = retention
         self._resolved: Resolved | None = None
@@ -193,7 +193,7 @@ class AppSettings:
         return found
 
     def add(self, layer: Layer) -> None:
-        """Add what the settings of a framework say, as if it were passed to App(…); before anything is read."""
+        """Add the settings of a framework, as if they were passed to App(…); before anything is read."""
         self._code = {**layer, **self._code}
         self._resolved = None
 
@@ -221,9 +221,9 @@ class Wiring(forks.Forked):
         self.open = self.store.open
         self.jobs = Jobs(self.open, self._decode_result)
         self.node: Node | None = None  # the services that run in this process
-        self.has_code = True  # False: a command made it to look into a store, and the code of the app is not here
+        self.has_code = True  # False: a command made it to read a store, and the code of the app is not loaded
         self.document_queues: dict[str, Any] = {}  # queues that code made beside this app, by name
-        self.child_module: str | None = None  # what a child process imports before the module of a task
+        self.child_module: str | None = None  # the module that a child process imports before that of a task
         self.run_in_kit: RunCoroutine | None = None  # how a kit runs coroutines; None: on a loop in a thread
         self.makers: dict[str, Callable[[str], ScheduleSpec]] = {}  # schedules declared in code, given the app's zone
         self._aio: Aio | None = None
@@ -240,7 +240,7 @@ class Wiring(forks.Forked):
 
     @cached_property
     def _live_tasks(self) -> LiveTasks:
-        from rota.operations.live_tasks import LiveTasks  # noqa: PLC0415 - only who enqueues by name pays for it
+        from rota.operations.live_tasks import LiveTasks  # noqa: PLC0415 - needed only to enqueue by name
 
         return LiveTasks(self.open)
 
@@ -306,7 +306,7 @@ class Wiring(forks.Forked):
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Change]:
-        """Who changed what, and when, of everything; newest first."""
+        """List audit records, newest first."""
         return list_changes(self.open(), self.redaction, since=since, until=until, limit=limit, cursor=cursor)
 
     def lock(self, name: str, *, ttl: str | timedelta = "60s", wait: str | timedelta | None = None) -> Lock:
@@ -354,7 +354,7 @@ class Wiring(forks.Forked):
         return self.send([request])[0]
 
     async def asend(self, requests: Sequence[Request]) -> list[Job[Any]]:
-        """As `send`, from a coroutine: a thread of the app's own calls the store."""
+        """Like `send`, from a coroutine: a thread of the app's own calls the store."""
         return await self.aio.send(requests)
 
     # What the app declares.
@@ -381,7 +381,7 @@ class Wiring(forks.Forked):
 
     @property
     def deploy(self) -> Deploy:
-        """All that this version of the app declares, in code and in rota.yaml."""
+        """All declarations of this version of the app, in code and in rota.yaml."""
         return deploy_of(self.name, self.version, self.declared, self.resolved, self.registry)
 
     # The settings.
@@ -429,7 +429,7 @@ class Wiring(forks.Forked):
             self.events.emit("job.enqueued", now, job_id=result.id, task=request.task, existed=result.existed)
 
     def _decode_result(self, task_name: str, packed: bytes | None) -> Any:
-        """A result as the task's return type says, if the task is known here; else as plain JSON."""
+        """A result by the task's return type, if the task is known here; else as plain JSON."""
         if packed is None:
             return None
         task = self.registry.find(task_name)
