@@ -73,7 +73,7 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "QueueView": (QueueView, ""),
     "app.alerts": (
         Alerts,
-        "Rules that watch schedules, queues and nodes, and who is told. [The guide](../guides/alerts.md).",
+        "Rules that watch schedules, queues and nodes, and the channels to notify. [The guide](../guides/alerts.md).",
     ),
     "AlertRulesFacts": (AlertRulesFacts, ""),
     "AlertRuleFacts": (AlertRuleFacts, ""),
@@ -81,7 +81,7 @@ PARTS: dict[str, tuple[Any, str]] = {  # what is reached through another name, a
     "AlertFacts": (AlertFacts, ""),
     "DeliveryFacts": (DeliveryFacts, ""),
     "SilenceFacts": (SilenceFacts, ""),
-    "app.tokens": (Tokens, "Who may use the HTTP API."),
+    "app.tokens": (Tokens, "The tokens that give access to the HTTP API."),
     "TokenView": (TokenView, ""),
     "Lock": (Lock, ""),
     "Configured": (Configured, ""),

@@ -32,7 +32,7 @@ DECLARED = {
     "sources.NAME.collections": ("Each item is a mapping, or a bare name.", COLLECTION),
     "documents.NAME": ("A queue of documents, by its name.", DOCUMENTS),
     "documents.NAME.fields": ("Paths of fields; the word `four` alone: the lock has no fields.", DOCUMENT_FIELDS),
-    "alerts.NAME": ("An alert rule, by its name: a condition, what it is about, and who is told.", ALERT),
+    "alerts.NAME": ("An alert rule, by its name: a condition, what it is about, and the channels to notify.", ALERT),
     "channels.NAME": ("Where alerts are sent, by its name: `webhook` or `email`.", CHANNEL),
     "heartbeats.ID": ("A URL that is called when runs of the schedule of that id end.", HEARTBEAT),
 }

@@ -39,7 +39,7 @@ def _rule_options(function: Callable[..., None]) -> Callable[..., None]:
                 "channels",
                 multiple=True,
                 metavar="NAME",
-                help="Who is told; may be given several times.  [default: all channels]",
+                help="A channel to notify; may be given several times.  [default: all channels]",
             ),
         ]
     ):
@@ -70,7 +70,7 @@ def add_rule(app: App, name: str, by: str, **options: Any) -> None:
 def edit_rule(app: App, name: str, by: str, **options: Any) -> None:
     """Change the given options of a stored alert rule; the others stay.
 
-    A new --when takes none of the others along: give all that it needs. --channel '' tells all channels again.
+    A new --when takes none of the others along: give all that it needs. --channel '' notifies all channels again.
     """
     before = app.alerts.rule(name)
     given = _given(options)
