@@ -59,7 +59,9 @@ class _Reader:
         self.connection = connection
         self.is_closed = False
         self.is_stale = False  # its file is no longer at its path, or it was opened before a fork
-        self._lock = threading.Lock()  # held during a read: a connection that is closed meanwhile crashes the process
+        # Held during a read: a connection that another thread closes meanwhile crashes the process. A signal handler may
+        # read in the middle of its own thread's read.
+        self._lock = threading.RLock()
 
     def begin(self) -> bool:
         """Whether it may be used now; end() must follow."""
