@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from rota.model.audit_record import AuditRecord
+from rota.model.micros import SECOND
 from rota.store.contract import Node
-
-SECOND = 1_000_000
 
 
 def test_stats_count_jobs_nodes_and_schedules(rota, store):
@@ -71,10 +71,14 @@ def test_prune_removes_all_that_was_kept_long_enough(rota, store):
     short = "from rota.store.contract import Retention\n" + (rota.folder / "jobs.py").read_text()
     (rota.folder / "jobs.py").write_text(short.replace("App()", "App(retention=Retention(succeeded_for=0))"))
     store.record_heartbeat(Node(id="old", host="h", pid=1, roles=("worker",)), now=store.now() - 7200 * SECOND)
-    assert rota("prune", "--defaults").stdout == "removed 1 silent node\n"
+    old = store.now() - 500 * 86_400 * SECOND
+    store.add_audit_records(
+        [AuditRecord(id=f"a{n}", at=old + n, by="ann", verb="paused", subject="x") for n in range(3)]
+    )
+    assert rota("prune", "--defaults").stdout == "removed 1 silent node and 3 audit records\n"
     assert rota("prune", "--app", "jobs.py").stdout == "removed 1 job\n"
     assert [job["task"] for job in rota.data("jobs", "list")] == ["jobs.divide"]
-    assert rota.data("prune", "--app", "jobs.py") == {"jobs": 0, "occurrences": 0, "nodes": 0}
+    assert rota.data("prune", "--app", "jobs.py") == {"jobs": 0, "occurrences": 0, "nodes": 0, "audit_records": 0}
     assert "nothing was kept long enough" in rota("prune", "--defaults").stdout
 
 

@@ -1,4 +1,4 @@
-"""prune: removes what was kept long enough, now and to the end."""
+"""prune: deletes all jobs and records whose retention is over, now."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 from msgspec import Struct
 
 from rota.app import App, internals
@@ -22,11 +23,12 @@ BATCH = 500  # at a time: others want to write too
 
 
 class PrunedFacts(Struct, kw_only=True):
-    """How much was removed."""
+    """How much was deleted."""
 
     jobs: int
     occurrences: int
     nodes: int
+    audit_records: int
 
 
 @click.command(
@@ -49,7 +51,7 @@ def prune(target: str | None, store_url: str | None, out: Output, *, defaults: b
         pruned = _prune(app.open(), retention)
     finally:
         app.close()
-    facts = PrunedFacts(jobs=pruned.jobs, occurrences=pruned.occurrences, nodes=pruned.nodes)
+    facts = msgspec.convert(pruned, PrunedFacts, from_attributes=True)
     out.page(facts, lambda: [_sentence(pruned)])
 
 
@@ -63,12 +65,17 @@ def _prune(store: Store, retention: Retention) -> Pruned:
     """Batch after batch, until nothing is left."""
     total = Pruned()
     while (pruned := store.prune(retention, BATCH)).total:
-        total = Pruned(total.jobs + pruned.jobs, total.occurrences + pruned.occurrences, total.nodes + pruned.nodes)
+        total += pruned
     return total
 
 
 def _sentence(pruned: Pruned) -> str:
     if not pruned.total:
         return "nothing was kept long enough to be removed"
-    parts = [(pruned.jobs, "job"), (pruned.occurrences, "occurrence"), (pruned.nodes, "silent node")]
+    parts = [
+        (pruned.jobs, "job"),
+        (pruned.occurrences, "occurrence"),
+        (pruned.nodes, "silent node"),
+        (pruned.audit_records, "audit record"),
+    ]
     return f"removed {listed([count(number, noun) for number, noun in parts if number])}"

@@ -250,7 +250,7 @@ class Retention(Struct, frozen=True, kw_only=True):
         return {State.SUCCEEDED: self.succeeded_for, State.FAILED: self.failed_for}.get(state, self.cancelled_for)
 
 
-class Pruned(Struct, frozen=True):
+class Pruned(Struct, frozen=True, kw_only=True):
     """How much an upkeep round removed."""
 
     jobs: int = 0
@@ -261,3 +261,11 @@ class Pruned(Struct, frozen=True):
     @property
     def total(self) -> int:
         return self.jobs + self.occurrences + self.nodes + self.audit_records
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(
+            jobs=self.jobs + other.jobs,
+            occurrences=self.occurrences + other.occurrences,
+            nodes=self.nodes + other.nodes,
+            audit_records=self.audit_records + other.audit_records,
+        )

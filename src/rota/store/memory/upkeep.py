@@ -35,7 +35,8 @@ class Upkeep(Changer):
             silent = [node.id for node in self._nodes.values() if node.beat_at <= at - retention.nodes_for]
             for node_id in silent:
                 del self._nodes[node_id]
-            return Pruned(len(old), entries, len(silent), self._prune_audit(at - retention.audit_for, limit))
+            records = self._prune_audit(at - retention.audit_for, limit)
+            return Pruned(jobs=len(old), occurrences=entries, nodes=len(silent), audit_records=records)
 
     def _prune_audit(self, until: int, limit: int) -> int:
         old = sorted((record.at, record.id) for record in self._audit.values() if record.at <= until)[:limit]

@@ -71,7 +71,7 @@ class Upkeep:
             width=TIME_WIDTH,
         ).body
         self._ledger_after = reached.decode()
-        return Pruned(len(removed), entries, nodes, records)
+        return Pruned(jobs=len(removed), occurrences=entries, nodes=nodes, audit_records=records)
 
     def _ended(self, now: int, state: State, through: int, limit: int) -> list[Ended]:
         """The first of a state to have ended; those whose key still holds are left. The index knows no positions: all
