@@ -296,7 +296,8 @@ class App:
             version=self.version,
         )
         node = Node(self.open(), wiring.registry, wiring.events, settings)
-        node.services += trimmers(self.open(), wiring.events, node.clock)
+        for trimmer in trimmers(self.open(), wiring.events, node.clock):
+            node.add(trimmer)
         self._add_alerts(node)
         return node
 

@@ -47,7 +47,7 @@ def demo(length: str | None, store_url: str | None, port: int | None) -> None:
             http = Beside(app, port)
             app.schedules.sync()
             say(*banner(Target(app, "a sample shop"), queues_of(app), CONCURRENCY, is_scheduler=True))
-            say(*http.greeting(), *_hints(url))
+            say(*http.greeting(), *_hints(url, is_shared=app.open().features.is_shared))
             watching.listen()
             lines.start()
             node = app.start(queues=queues_of(app), concurrency=CONCURRENCY, drain=DRAIN)
@@ -70,9 +70,9 @@ def _store_url(given: str | None) -> Iterator[str]:
         yield f"sqlite:///{folder}/rota.db"
 
 
-def _hints(url: str) -> Iterator[str]:
+def _hints(url: str, *, is_shared: bool) -> Iterator[str]:
     yield ""
-    if not url.startswith("memory:"):
+    if is_shared:
         yield "Look around from another shell, or press Ctrl-C to stop:"
         yield f"  export ROTA_STORE={url}"
         yield "  rota jobs list; rota schedules list; rota queues list; rota stats"
