@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rota.model.jobs.job import State
 from rota.model.jobs.settle import Change, cancel
 from rota.store.shared.changing import check_changes
-from rota.store.shared.matching import is_running, is_same
+from rota.store.shared.matching import is_running, is_same, may_change
 from rota.store.shared.sql_changing import SqlChanger
 from rota.store.sqlite import clock
 from rota.store.sqlite.block_index import BLOCK
@@ -38,7 +38,7 @@ class Changer(SqlChanger["Transaction"]):
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         with self._transactions.work("change", now) as tx:
             tx.notify("jobs")
-            return self.settle(tx, changes, lambda change, job: is_same(change, job) and not is_running(job))
+            return self.settle(tx, changes, may_change)
 
     def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         with self._transactions.write("change", now) as tx:

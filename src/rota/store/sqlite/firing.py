@@ -11,25 +11,25 @@ from rota.model.jobs.job import accept
 from rota.model.schedules.occurrence import of_skip
 from rota.store.contract import Fired
 from rota.store.shared.placing import advanced, place_firing
-from rota.store.shared.sql_codec import last_from
 from rota.store.sqlite.codec import ADVANCED, advanced_row
-from rota.store.sqlite.transaction import LARGEST_IN, rows_in
+from rota.store.sqlite.transaction import rows_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rota.model.jobs.job import NewJob
     from rota.model.schedules.firing import Firing
+    from rota.store.shared.sql_schedules import Guard
     from rota.store.sqlite.adding import Adder
     from rota.store.sqlite.changing import Changer
     from rota.store.sqlite.ledger import Ledger
+    from rota.store.sqlite.schedules import Schedules
     from rota.store.sqlite.transaction import Transaction, Transactions
 
-    Guard = tuple[int, int, str]  # a schedule's version, its creation, and its last run
 
 
 class FiringSnapshot(NamedTuple):
-    """What the firings of a batch meet, read once for all of them."""
+    """The stored state that the firings of a batch depend on, read once for all of them."""
 
     guards: dict[str, Guard]
     made: set[tuple[str, int]]  # occurrences that have a job
@@ -47,9 +47,16 @@ class Firer:
     """One namespace's firings."""
 
     def __init__(
-        self, namespace: str, transactions: Transactions, adder: Adder, changer: Changer, ledger: Ledger
+        self,
+        namespace: str,
+        transactions: Transactions,
+        schedules: Schedules,
+        adder: Adder,
+        changer: Changer,
+        ledger: Ledger,
     ) -> None:
         self._transactions = transactions
+        self._schedules = schedules
         self._adder = adder
         self._changer = changer
         self._ledger = ledger
@@ -59,7 +66,7 @@ class Firer:
         self._advance = f"UPDATE {self._name} SET {columns} WHERE id = ?"
 
     def fire(self, firings: Sequence[Firing], now: int | None) -> list[Fired]:
-        """Make the jobs of firings and advance their schedules, except those that somebody else changed first."""
+        """Make the jobs of firings and advance their schedules, except those that another process changed first."""
         results: list[Fired] = []
         rest = list(firings)
         with self._transactions.work("fire", now) as tx:
@@ -75,10 +82,11 @@ class Firer:
         simple: list[Firing] = []
         for firing in firings:
             guard = snapshot.guards.get(firing.schedule.id)
-            if guard is None or not firing.holds_for(*guard[:2]):
+            if guard is None or not firing.holds_for(guard.version, guard.created_at):
                 results.append(Fired(schedule_id=firing.schedule.id, is_accepted=False))
                 continue
-            current = _with_last(firing, guard)
+            schedule = msgspec.structs.replace(firing.schedule, last=guard.last)  # it is no part of the version
+            current = msgspec.structs.replace(firing, schedule=schedule)
             if snapshot.can_use_fast_path(firing):
                 simple.append(current)
                 results.append(Fired.of(firing.schedule.id, [firing.shots[0].job.id], firing.skips))
@@ -91,11 +99,13 @@ class Firer:
 
     def _look(self, tx: Transaction, firings: Sequence[Firing]) -> FiringSnapshot:
         names = [firing.schedule.id for firing in firings]
-        query = f"SELECT id, version, created_at, last FROM {self._name} WHERE id IN"
-        guards = {row[0]: row[1:] for row in rows_in(tx.connection, query, names)}
         wanted = {(firing.schedule.id, shot.job.fire_at or 0) for firing in firings for shot in firing.shots}
         slots = rows_in(tx.connection, f"SELECT slot FROM {self._jobs} WHERE slot IN", names)
-        return FiringSnapshot(guards, occurrences_made(tx, wanted), {slot for (slot,) in slots})
+        return FiringSnapshot(
+            guards=self._schedules.guards(tx, names),
+            made=self._schedules.made(tx, list(wanted)),
+            busy={slot for (slot,) in slots},
+        )
 
     def _fire_simple(self, tx: Transaction, firings: Sequence[Firing]) -> None:
         if not firings:
@@ -148,20 +158,6 @@ class PlacingSteps:
         self._changer.stop(self._tx, job_id, reason)
 
 
-def occurrences_made(tx: Transaction, occurrences: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Those of the occurrences (schedule and time) that have a job."""
-    wanted = list(occurrences)
-    found: set[tuple[str, int]] = set()
-    for start in range(0, len(wanted), LARGEST_IN):
-        chunk = wanted[start : start + LARGEST_IN]
-        query = (
-            f"WITH wanted (name, at) AS (VALUES {', '.join(['(?, ?)'] * len(chunk))}) SELECT name, at FROM wanted "
-            "WHERE EXISTS (SELECT 1 FROM {ns}.job WHERE schedule_id = name AND fire_at = at)"
-        )
-        found.update(tx.rows(query, [value for pair in chunk for value in pair]))
-    return found
-
-
 def _without_doubles(firings: Sequence[Firing]) -> tuple[list[Firing], list[Firing]]:
     """Up to the second firing of one schedule, which has to meet what the first made; and the rest."""
     names: set[str] = set()
@@ -170,9 +166,3 @@ def _without_doubles(firings: Sequence[Firing]) -> tuple[list[Firing], list[Firi
             return list(firings[:number]), list(firings[number:])
         names.add(firing.schedule.id)
     return list(firings), []
-
-
-def _with_last(firing: Firing, guard: Guard) -> Firing:
-    """How its jobs ended is no part of a schedule's version: what is kept now stays."""
-    schedule = msgspec.structs.replace(firing.schedule, last=last_from(guard[2]))
-    return msgspec.structs.replace(firing, schedule=schedule)

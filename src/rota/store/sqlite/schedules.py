@@ -8,7 +8,7 @@ from rota.store.shared.sql_codec import SCHEDULE_COLUMNS, SCHEDULE_TYPES
 from rota.store.shared.sql_schedules import RECORD_PROBLEM, SqlSchedules
 from rota.store.sqlite import clock
 from rota.store.sqlite.codec import CODEC, JOB_COLUMNS, jobs_of
-from rota.store.sqlite.firing import occurrences_made
+from rota.store.sqlite.transaction import LARGEST_IN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,15 @@ class Schedules(SqlSchedules["Transaction"]):
         return self._adder.add(tx, jobs)
 
     def made(self, tx: Transaction, occurrences: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
-        return occurrences_made(tx, occurrences)
+        found: set[tuple[str, int]] = set()
+        for start in range(0, len(occurrences), LARGEST_IN):
+            chunk = occurrences[start : start + LARGEST_IN]
+            query = (
+                f"WITH wanted (name, at) AS (VALUES {', '.join(['(?, ?)'] * len(chunk))}) SELECT name, at FROM wanted "
+                "WHERE EXISTS (SELECT 1 FROM {ns}.job WHERE schedule_id = name AND fire_at = at)"
+            )
+            found.update(tx.rows(query, [value for pair in chunk for value in pair]))
+        return found
 
     def waiting_of(self, tx: Transaction, schedule_id: str) -> list[Job]:
         query = (

@@ -59,7 +59,7 @@ class SqliteStore(PartedStore):
         self._changer = Changer(name, transactions, self._listing, self._ledger)
         self._leases = Leases(name, transactions, self._changer)
         self._schedules = Schedules(name, transactions, self._adder, self._changer, self._ledger, self._records)
-        self._firer = Firer(name, transactions, self._adder, self._changer, self._ledger)
+        self._firer = Firer(name, transactions, self._schedules, self._adder, self._changer, self._ledger)
         lookahead = LookaheadDecider(name, self._schedules, self._adder, self._changer, self._ledger)
         self._exchanger: Exchanger = Exchanger(name, transactions, self._listing, self._changer, lookahead)
         self._upkeep = Upkeep(transactions, self._changer, self._ledger, self._operations, self._records)
