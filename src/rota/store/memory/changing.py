@@ -12,7 +12,7 @@ from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awai
 from rota.model.schedules.occurrence import is_record_of, of_job
 from rota.store.memory.connection import Database
 from rota.store.shared.changing import check_changes, last_runs
-from rota.store.shared.matching import is_running, is_same
+from rota.store.shared.matching import may_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class Changer(Database):
         at = self._at(now)
         with self._lock:
             self._check_open()
-            return self._decided(changes, at, lambda change, job: is_same(change, job) and not is_running(job))
+            return self._decided(changes, at, may_change)
 
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
         del now

@@ -9,7 +9,7 @@ import msgspec
 from rota.model.jobs.job import State
 from rota.store.contract import Extended
 from rota.store.memory.changing import Changer
-from rota.store.shared.matching import has_expired, is_running, is_same
+from rota.store.shared.matching import has_expired, is_running, may_rescue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Leases(Changer):
 
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
         at = self._at(now)
-        return self._decided(changes, at, lambda change, job: is_same(change, job) and has_expired(job, at))
+        return self._decided(changes, at, lambda change, job: may_rescue(change, job, at))
 
     def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         with self._lock:

@@ -31,7 +31,7 @@ from rota.store.mongo.listing import find_job, get_jobs
 from rota.store.mongo.operations import forget_logs
 from rota.store.shared.batching import grouped
 from rota.store.shared.changing import check_changes, last_runs
-from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
+from rota.store.shared.matching import is_held_by, is_same, may_change, may_rescue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ def _as_decided(change: Change) -> Document:
 SAME = Guard(_as_decided, is_same)
 WAITING_OR_ENDED = Guard(
     lambda change: {**_as_decided(change), "lease_until": None},
-    lambda change, job: is_same(change, job) and not is_running(job),
+    may_change,
 )
 
 
@@ -71,7 +71,7 @@ def expired(now: int) -> Guard:
     """The lease that was decided about is still the one that has expired."""
     return Guard(
         lambda change: {**_as_decided(change), "lease_until": {"$lte": now}},
-        lambda change, job: is_same(change, job) and has_expired(job, now),
+        lambda change, job: may_rescue(change, job, now),
     )
 
 

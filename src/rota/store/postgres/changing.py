@@ -13,7 +13,7 @@ from rota.store.postgres.caller_transaction import write_in
 from rota.store.postgres.codec import CODEC, text_of
 from rota.store.postgres.faults import StaleRead
 from rota.store.shared.changing import check_changes
-from rota.store.shared.matching import has_expired, is_held_by, is_running, is_same
+from rota.store.shared.matching import is_held_by, may_change, may_rescue
 from rota.store.shared.sql_changing import SqlChanger
 
 if TYPE_CHECKING:
@@ -36,19 +36,13 @@ class Changer(SqlChanger["Transaction"]):
 
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         """Apply decisions made by hand."""
-
-        def still_holds(change: Change, job: Job) -> bool:
-            return is_same(change, job) and not is_running(job)
-
-        return self._database.write("change", lambda tx, at: self.settle(tx, changes, at, still_holds), now)
+        return self._database.write("change", lambda tx, at: self.settle(tx, changes, at, may_change), now)
 
     def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         """Apply decisions about jobs whose lease expired; those that another transaction has locked are refused."""
 
         def settle(tx: Transaction, at: int) -> list[Refusal]:
-            return self.settle(
-                tx, changes, at, lambda change, job: is_same(change, job) and has_expired(job, at), job_rows.FREE
-            )
+            return self.settle(tx, changes, at, lambda change, job: may_rescue(change, job, at), job_rows.FREE)
 
         return self._database.write("change", settle, now, is_allowed_when_sealed=True)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rota.model.schedules.occurrence import of_job
 from rota.store.redis.guarded_write import GuardedWrite, neighbours, waits_for
 from rota.store.shared.changing import check_changes
-from rota.store.shared.matching import has_expired, is_running, is_same
+from rota.store.shared.matching import may_change, may_rescue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,14 +28,11 @@ class Changer:
         self._writer = writer
 
     def rescue_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
-        def holds(change: Change, job: Job, at: int) -> bool:
-            return is_same(change, job) and has_expired(job, at)
-
-        return self.apply("change", changes, holds, now=now)
+        return self.apply("change", changes, may_rescue, now=now)
 
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
         def holds(change: Change, job: Job, _: int) -> bool:
-            return is_same(change, job) and not is_running(job)
+            return may_change(change, job)
 
         return self.apply("change", changes, holds, now=now, is_work=True)
 

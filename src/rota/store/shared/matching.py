@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def audit_cursor(audit: AuditRecord) -> str:
-    """Where a list of audit records goes on after this one."""
+    """The cursor of a list of audit records that ends with this one."""
     return f"{audit.at}-{audit.id}"
 
 
@@ -74,6 +74,16 @@ def is_same(change: Change, job: Job) -> bool:
     """Whether the job still is what the change was decided on: cancelled and retried meanwhile, its past is longer."""
     was = change.job
     return (job.state, job.lease_no, job.key, len(job.past)) == (was.state, was.lease_no, was.key, len(was.past))
+
+
+def may_change(change: Change, job: Job) -> bool:
+    """Whether a decision about a job that does not run is still written."""
+    return is_same(change, job) and not is_running(job)
+
+
+def may_rescue(change: Change, job: Job, now: int) -> bool:
+    """Whether a decision about a job whose lease expired is still written."""
+    return is_same(change, job) and has_expired(job, now)
 
 
 def is_held_by(holder: str, change: Change, job: Job) -> bool:

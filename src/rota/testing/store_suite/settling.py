@@ -9,6 +9,7 @@ import pytest
 
 from rota.model.jobs.job import State
 from rota.model.jobs.outcome import (
+    Died,
     Failed,
     Outcome,
     RetryAsked,
@@ -20,15 +21,17 @@ from rota.model.jobs.outcome import (
     Undecodable,
 )
 from rota.model.jobs.retry import UNKNOWN_TASK_PAUSE
-from rota.model.jobs.settle import apply, apply_to, settle
+from rota.model.jobs.settle import Change, apply, apply_to, settle
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange, Refusal
 from rota.testing.store_suite.builders import HOUR, MINUTE, RIVAL, T0, WORKER, a_job, a_line, a_policy
 from rota.testing.store_suite.steps import (
     add,
     add_job,
+    add_schedule,
     claim,
     claim_one,
+    fire,
     ids,
     is_kept,
     queue_info,
@@ -54,19 +57,28 @@ OUTCOMES: list[Outcome] = [
     TaskUnknown(),
     Undecodable("not JSON"),
     Returned(),
+    Died("killed by signal 9"),
 ]
 GOING_ON: list[Outcome] = [Failed("boom"), RetryAsked(None, "later"), Snoozed(MINUTE), TaskUnknown(), Returned()]
 AT = T0 + 5 * SECOND
+AGAIN = T0 + 2 * MINUTE
+
+
+def change_of_scheduled_job(store: Store, outcome: Outcome) -> Change:
+    """A change of a job with a slot, a key and a failed attempt: the outcomes together set every field of a change."""
+    add_schedule(store, "tick", overlap="skip", key="k")
+    fire(store, "tick", now=T0 + MINUTE)
+    settle_job(store, claim_one(store, now=T0 + MINUTE), Failed("first"), now=T0 + MINUTE, retries=2)
+    return settle(claim_one(store, now=AGAIN), outcome, a_policy(2), AGAIN + SECOND, 0.0)
 
 
 class TestOutcomes:
     @pytest.mark.parametrize("outcome", OUTCOMES, ids=str)
     def test_every_outcome_is_kept_as_it_was_decided(self, store: Store, outcome: Outcome) -> None:
-        job = running_job(store, key="k", delay=0)
-        change = settle(job, outcome, a_policy(1), AT, 0.0)
-        reply = store.exchange(Exchange(holder=WORKER, settled=[change]), now=AT)
-        assert (reply.now, reply.refused) == (AT, [])
-        assert read(store, job.id) == apply(change)
+        change = change_of_scheduled_job(store, outcome)
+        reply = store.exchange(Exchange(holder=WORKER, settled=[change]), now=AGAIN + SECOND)
+        assert (reply.now, reply.refused) == (AGAIN + SECOND, [])
+        assert read(store, change.id) == apply(change)
 
     def test_a_success_keeps_its_result(self, store: Store) -> None:
         job = running_job(store)
