@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Never, ParamSpec, TypeVar, Unpack, cast, 
 
 from rota.config.loader import from_code
 from rota.config.running import run_settings
-from rota.deploy.deploy import warn_of_strangers
+from rota.deploy.deploy import warn_of_unknown_tasks
 from rota.errors import BadOption, DuplicateName
 from rota.keywords import known_keywords_of_verbs, refuse_unknown
 from rota.model.jobs.codecs import Codec
@@ -264,7 +264,7 @@ class App:
         )
         self.open()
         self.schedules.sync()
-        warn_of_strangers(wiring.deploy)
+        warn_of_unknown_tasks(wiring.deploy)
         node = wiring.node = self._make_node(said, worker=worker, scheduler=scheduler)
         node.start()
         if (worker and scheduler) if documents is None else documents:

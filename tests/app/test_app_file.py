@@ -236,7 +236,7 @@ def test_a_task_that_two_names_end_with_is_told_with_both(deploy):
         app.task(name="sms.greet")(lambda: None)
 
     app = deploy(HOURLY, declare=declare)
-    assert "say which: mail.greet or sms.greet" in internals(app).deploy.strangers["hourly"]
+    assert "say which: mail.greet or sms.greet" in internals(app).deploy.unknown_tasks["hourly"]
 
 
 # Tenants.

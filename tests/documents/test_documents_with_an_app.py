@@ -96,7 +96,7 @@ class TestRunning:
         shop.remind = lambda _: (began.set(), may_end.wait(60))
         node = app.start()
         assert began.wait(60)
-        node.hurry()
+        node.stop_now()
         app.stop()  # the drain would be 25 s, and the handler ends after that
         assert not may_end.is_set()
         assert shop.orders.documents[0]["sleepUntil"] is not None

@@ -185,7 +185,7 @@ def test_what_outlasts_the_drain_is_handed_back_and_spends_nothing(app, gate):
     assert (job.record.failures, job.record.deaths) == (0, 0)
 
 
-def test_hurrying_hands_everything_back_at_once(app, gate):
+def test_stopping_now_returns_everything_at_once(app, gate):
     begun = threading.Event()
     asked = []
 
@@ -200,7 +200,7 @@ def test_hurrying_hands_everything_back_at_once(app, gate):
     assert begun.wait(PATIENCE)
     stopper = threading.Thread(target=app.stop)
     stopper.start()
-    node.hurry()
+    node.stop_now()
     stopper.join(PATIENCE)
     assert not stopper.is_alive()
     assert job.refresh().state == "queued"

@@ -73,7 +73,7 @@ def serve(options: argparse.Namespace, **services: bool) -> None:
     threading.Thread(target=stop).start()
     say("stopping")
     while _next(news) != "stopped":
-        node.hurry()
+        node.stop_now()
     app.close()
     say("stopped")
 

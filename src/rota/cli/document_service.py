@@ -62,7 +62,7 @@ def _stop(group: QueueGroup, seconds: float, stopping: Stopping) -> None:
     waiting.start()
     while waiting.is_alive():
         if stopping.is_asked_again:
-            group.hurry()
+            group.stop_now()
         waiting.join(LOOK)
 
 

@@ -187,7 +187,7 @@ def _alerts(app: App) -> Iterator[Check]:
 def _file_schedules(app: App, deploy: Deploy, found: Resolved, missing: frozenset[str]) -> Iterator[Check]:
     """Schedules of the file whose task or arguments are wrong, those with another mistake among them."""
     tasks = {one.id: one.task for one in found.declared.schedules}
-    for schedule_id, complaint in deploy.strangers.items():
+    for schedule_id, complaint in deploy.unknown_tasks.items():
         if SOURCES not in complaint and _last(tasks[schedule_id]) not in missing:
             yield Check("schedules", "problem", complaint)
     for one, complaint in further_mistakes(app.name, found, internals(app).registry, internals(app).declared):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.app import App
-    from rota.cli.tether import Tether
+    from rota.cli.parent_connection import ParentConnection
     from rota.documents.service import QueueGroup
     from rota.engine.node import Node
     from rota.observe.metrics import Exposition
@@ -64,13 +64,13 @@ def observed(command: Callable[..., None]) -> Callable[..., None]:
     return start
 
 
-def own_address(at: Address | None, tether: Tether | None) -> Address | None:
+def own_address(at: Address | None, parent: ParentConnection | None) -> Address | None:
     """The port that was named, or as many further on as this process's place under its parent says."""
-    if at is None or tether is None:
+    if at is None or parent is None:
         return at
-    if at.port + tether.processes - 1 > LARGEST_PORT:
-        raise click.UsageError(f"--metrics-port {at.port} leaves no ports for {tether.processes} processes")
-    return Address(at.host, at.port + tether.place)
+    if at.port + parent.processes - 1 > LARGEST_PORT:
+        raise click.UsageError(f"--metrics-port {at.port} leaves no ports for {parent.processes} processes")
+    return Address(at.host, at.port + parent.place)
 
 
 def open_port(app: App, node: Node, at: Address) -> Port:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.app import App
-    from rota.cli.tether import Tether
+    from rota.cli.parent_connection import ParentConnection
     from rota.engine.node import Node
 
 TARGET_HELP = "TARGET is jobs.py, package.module or module:app; without it, ROTA_APP or rota.yaml says which."
@@ -152,7 +152,7 @@ def serve(
     concurrency: int | None = None,
     until_empty: bool = False,
     documents: bool = False,
-    tether: Tether | None = None,
+    parent: ParentConnection | None = None,
 ) -> None:
     """Load the app, say what will run, run it, and end with the code that the reason to stop asks for."""
     early.heed()
@@ -161,14 +161,14 @@ def serve(
     form = log_format or app.settings.log.format
     set_up_logging(log_level or app.settings.log.level or "info", form)
     log_successes(app, form)
-    at = own_address(metrics_at, tether)
+    at = own_address(metrics_at, parent)
     try:
         when_reached(app.open, wait_for)
-        check_shared(app, tether)
+        check_shared(app, parent)
         app.schedules.sync()
         taken = (queues or app.settings.worker.queues or queues_of(app)) if worker else ()
         at_once = concurrency or app.settings.worker.concurrency
-        if form == "text" and (tether is None or tether.shows_banner):
+        if form == "text" and (parent is None or parent.shows_banner):
             say(*banner(loaded, taken, at_once, is_scheduler=scheduler, has_documents=documents))
         start = partial(
             app.start,
@@ -179,29 +179,34 @@ def serve(
             drain=drain,
             documents=documents,
         )
-        code = _run_node(app, start, at, tether, until_empty=until_empty)
+        code = _run_node(app, start, at, parent, until_empty=until_empty)
     finally:
         app.close()
     click.get_current_context().exit(code)
 
 
 def _run_node(
-    app: App, start: Callable[[], Node], metrics_at: Address | None, tether: Tether | None, *, until_empty: bool
+    app: App,
+    start: Callable[[], Node],
+    metrics_at: Address | None,
+    parent: ParentConnection | None,
+    *,
+    until_empty: bool,
 ) -> int:
     """Start a node, with its metrics and the tie to its supervisor, and wait until it has stopped; the exit code."""
     stopping, port = Stopping(), None
     if metrics_at is not None:
         app.metrics.text()  # it counts from here on, and knows which schedules come first
     stopping.listen()
-    if tether is not None:
-        app.on("node.starting", tether.introduce)
+    if parent is not None:
+        app.on("node.starting", parent.introduce)
     try:
         node = start()
         if metrics_at is not None:
             port = open_port(app, node, metrics_at)
             stopping.on_replaced = port.close
-        if tether is not None:
-            tether.hold(node, stopping)
+        if parent is not None:
+            parent.hold(node, stopping)
         if until_empty and node.worker is not None:
             stopping.end_when_empty(node.worker)
         return stopping.wait(app, node)
@@ -235,9 +240,9 @@ def load(target: str | None, store_url: str | None, *, needs_tasks: bool, docume
 
 def _check_file(app: App, target: str) -> None:
     """Refuse schedules of rota.yaml whose task the app does not have, unless the file names another app as its own."""
-    strangers = internals(app).deploy.strangers.values()
-    if strangers and target_from(internals(app).resolved) in {None, target}:
-        raise BadSettings(*strangers)
+    unknown_tasks = internals(app).deploy.unknown_tasks.values()
+    if unknown_tasks and target_from(internals(app).resolved) in {None, target}:
+        raise BadSettings(*unknown_tasks)
 
 
 def _split(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def _counted(numbers: Counter[str]) -> str:
 def _planned(app: App) -> DeployPlan:
     if not internals(app).declared and not len(internals(app).registry):
         raise click.UsageError("the app whose schedules are planned is not named: add --app jobs.py, or set ROTA_APP")
-    for complaint in internals(app).deploy.strangers.values():
+    for complaint in internals(app).deploy.unknown_tasks.values():
         warn(f"{complaint}; the schedule is left alone")
     return plan(internals(app).deploy, app)
 

@@ -50,7 +50,7 @@ class Stopping:
         self._asked_by = self._asked_by or why
         self._news.put(ASKED)
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Hand back what still runs; any thread may say so."""
         self._news.put(HURRIED)
 
@@ -73,7 +73,7 @@ class Stopping:
             awaited -= is_signal
             if news == HURRIED or (is_signal and awaited < 0):
                 log.warning("second stop signal received; returning running jobs to their queues")
-                node.hurry()
+                node.stop_now()
         return INTERRUPTED if first == signal.SIGINT else 0
 
     def news(self) -> int:

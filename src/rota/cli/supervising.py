@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.options import check_duration
+from rota.cli.parent_connection import ParentConnection
 from rota.cli.store_wait import seconds_of
-from rota.cli.tether import Tether
 from rota.config.loader import resolve
 from rota.errors import BadOption, StoreError
 from rota.model.micros import SECOND, span_of
@@ -66,10 +66,10 @@ def supervised(command: Callable[..., None]) -> Callable[..., None]:
     @memory_option
     @wraps(command)
     def start(*, processes: int | None, stuck_after: str, max_memory: int | None, **options: Any) -> None:
-        tether = Tether.taken()
+        parent = ParentConnection.taken()
         said = resolve(Path.cwd()).settings
         wanted = said.worker.processes if processes is None else processes
-        if tether is None and wanted:
+        if parent is None and wanted:
             become_parent(
                 Plan(
                     command=[sys.executable, *sys.orig_argv[1:]],
@@ -83,17 +83,17 @@ def supervised(command: Callable[..., None]) -> Callable[..., None]:
                     log_format=options["log_format"] or said.log.format,
                 )
             )
-        command(tether=tether, **options)
+        command(parent=parent, **options)
 
     return start
 
 
-def check_shared(app: App, tether: Tether | None) -> None:
+def check_shared(app: App, parent: ParentConnection | None) -> None:
     """Refuse a store that each of several processes would have for itself."""
-    if tether is None or tether.processes == 1 or app.open().features.is_shared:
+    if parent is None or parent.processes == 1 or app.open().features.is_shared:
         return
     raise StoreError(
-        f"a {app.open().describe()} lives and ends with one process, and {tether.processes} are to share it; give "
+        f"a {app.open().describe()} lives and ends with one process, and {parent.processes} are to share it; give "
         "the app a store that processes share, such as sqlite:///jobs.db, or leave --processes out"
     )
 

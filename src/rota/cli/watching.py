@@ -41,7 +41,7 @@ class Watching(Stopping):
         while (news := self.news()) != STOPPED:
             if news > 0:
                 say("second stop signal received; returning running jobs to their queues")
-                node.hurry()
+                node.stop_now()
                 first = news if first == CHANGED else first
         return first
 

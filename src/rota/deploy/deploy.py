@@ -47,13 +47,13 @@ class Deploy(Struct, frozen=True, kw_only=True):
     version: str
     code: dict[str, ScheduleSpec] = {}
     file: dict[str, ScheduleSpec] | None = None  # None: no rota.yaml was read, so nothing is known about its schedules
-    strangers: dict[str, str] = {}  # schedules of the file whose task this app does not have: id -> complaint
+    unknown_tasks: dict[str, str] = {}  # schedules of the file whose task this app does not have: id -> complaint
     tenants: tuple[FileTenant, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
         """The ids of all schedules that it declares."""
-        return frozenset({*self.code, *(self.file or {}), *self.strangers})
+        return frozenset({*self.code, *(self.file or {}), *self.unknown_tasks})
 
     @property
     def file_origin(self) -> Origin:
@@ -101,13 +101,13 @@ def survey_deploy(
     if resolved.file is None:
         return Deploy(app=app, version=version, code=code), []
     specs: dict[str, ScheduleSpec] = {}
-    strangers: dict[str, str] = {}
+    unknown_tasks: dict[str, str] = {}
     complaints: list[str] = []
     for one in resolved.declared.schedules:
         try:
             specs[one.id] = _spec_of(one, registry, resolved.settings.tz, code)
         except UnknownTask:
-            strangers[one.id] = _stranger(one, registry, app)
+            unknown_tasks[one.id] = _unknown_task(one, registry, app)
         except BadSettings as err:
             complaints += err.complaints
     said = resolved.declared.source_mapping()
@@ -117,13 +117,13 @@ def survey_deploy(
                 source, read_sources({source.name: said[source.name]}, registry, resolved.settings.tz), code
             )
         except UnknownTask as err:
-            strangers |= dict.fromkeys(_ids_of(source), f"{source.place}: sources.{source.name}.task: {err}")
+            unknown_tasks |= dict.fromkeys(_ids_of(source), f"{source.place}: sources.{source.name}.task: {err}")
         except BadSettings as err:
             complaints += err.complaints
         except RotaError as err:
             complaints.append(f"{source.place}: sources.{source.name}: {err}")
     found = Deploy(
-        app=app, version=version, code=code, file=specs, strangers=strangers, tenants=resolved.declared.tenants
+        app=app, version=version, code=code, file=specs, unknown_tasks=unknown_tasks, tenants=resolved.declared.tenants
     )
     return found, complaints
 
@@ -140,7 +140,7 @@ def further_mistakes(
             elif not one.misread & {"args", "kwargs"}:
                 yield from ((one, misfit) for misfit in _misfits(one, task))
         except UnknownTask:
-            yield one, _stranger(one, registry, app)
+            yield one, _unknown_task(one, registry, app)
         except BadSettings as err:
             yield from ((one, complaint) for complaint in err.complaints)
 
@@ -193,9 +193,9 @@ def warn_of_overruled(app: str, resolved: Resolved) -> None:
             log.warning("%s has no effect: the code of app %r gives its own %s", words, app, path)
 
 
-def warn_of_strangers(deploy: Deploy) -> None:
+def warn_of_unknown_tasks(deploy: Deploy) -> None:
     """Warn of schedules of the file that are ignored, because another app of the project may have their tasks."""
-    complaints = list(deploy.strangers.values())
+    complaints = list(deploy.unknown_tasks.values())
     for complaint in complaints[:MOST_LOGGED]:
         log.warning("%s; the schedule is left alone", complaint)
     if len(complaints) > MOST_LOGGED:
@@ -245,7 +245,7 @@ def _ids_of(source: FileSource) -> list[str]:
     return [Sync(source.name, collection.name).schedule_id for collection in source.collections]
 
 
-def _stranger(one: FileSchedule, registry: Registry, app: str) -> str:
+def _unknown_task(one: FileSchedule, registry: Registry, app: str) -> str:
     endings = [name for name in registry.names() if name.endswith(f".{one.task}")]
     close = meant(one.task, [*registry.names(), *(name.rpartition(".")[2] for name in registry.names())])
     fix = f"; say which: {' or '.join(endings)}" if endings else f"; did you mean {close}?" if close else ""

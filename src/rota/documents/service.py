@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.documents")
 
-LOOK = 0.25  # seconds between two looks at whether somebody is in a hurry
+LOOK = 0.25  # seconds between two looks at whether stop_now() was called
 
 
 class QueueGroup:
@@ -71,7 +71,7 @@ class QueueGroup:
             queue.ask_to_stop()
 
     def stop(self, seconds: float) -> None:
-        """Lock nothing more, and wait for handlers up to so long, or until `hurry`."""
+        """Lock nothing more, and wait for handlers up to so long, or until `stop_now`."""
         self.ask_to_stop()
         ends_at = time.monotonic() + seconds
         for queue in self.queues:
@@ -81,7 +81,7 @@ class QueueGroup:
             if queue.is_running:
                 log.warning("%s: handlers still run; their documents are taken up when their locks end", queue.name)
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """End the wait of `stop`."""
         self._is_hurried.set()
 

@@ -39,7 +39,7 @@ class Companion(Protocol):
 
     def stop(self, seconds: float) -> None: ...
 
-    def hurry(self) -> None: ...
+    def stop_now(self) -> None: ...
 
 
 class Node:
@@ -101,10 +101,10 @@ class Node:
         self._own_socket.close()
         log.info("node %s stopped", self.id)
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Wait no longer: return all jobs now, and claim none of them again."""
         for companion in self.companions:
-            companion.hurry()
+            companion.stop_now()
         if self.worker is not None:
             self.worker.drain()
             self.worker.give_back()

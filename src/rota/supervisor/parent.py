@@ -161,8 +161,8 @@ class Parent:
             if worker.is_up and end.code not in (0, INTERRUPTED):
                 self._lines.say("warning", f"worker {worker.pid} {story}")
                 self._code = 1 if self._is_ending else self._code
-        elif worker is post.heir:
-            post.heir, self._is_rolling = None, False
+        elif worker is post.successor:
+            post.successor, self._is_rolling = None, False
             self._lines.say("error", f"the new worker {worker.pid} {story}: the replacing ends, the old ones go on")
         elif not self._was_up and end.code in HOPELESS:
             self._is_ending, self._code = True, end.code
@@ -172,7 +172,7 @@ class Parent:
             self._lines.say("warning", f"worker {worker.pid} {story}; {post.vacate()}")
 
     def _post_of(self, worker: WorkerProcess) -> Post | None:
-        return next((post for post in self._posts if worker in (post.worker, post.heir)), None)
+        return next((post for post in self._posts if worker in (post.worker, post.successor)), None)
 
     def _unregister(self, worker: WorkerProcess) -> None:
         try:
@@ -193,7 +193,7 @@ class Parent:
     def _end(self, ended_by: signal.Signals) -> None:
         if self._ended_by is not None:
             for worker in self._workers.values():
-                worker.hurry()
+                worker.stop_now()
             return
         self._ended_by, self._is_ending = ended_by, True
         self._code = INTERRUPTED if ended_by == signal.SIGINT else 0
@@ -201,26 +201,26 @@ class Parent:
             worker.drain(ended_by.name, ended_by)
 
     def _roll(self) -> None:
-        """Start the next heir, once the last has taken over and its predecessor has ended."""
+        """Start the next successor, once the last has taken over and its predecessor has ended."""
         if not self._is_rolling or self._is_ending:
             return
         if any(worker.is_leaving or not worker.is_up for worker in self._workers.values()):
             return
         for post in self._posts:
             if post.worker is not None and post.worker.generation < self._generation:
-                post.heir = self._start(post)
-                self._is_rolling = post.heir is not None
+                post.successor = self._start(post)
+                self._is_rolling = post.successor is not None
                 return
         self._is_rolling = False
         self._lines.say("info", "all workers have been replaced")
 
-    def _hand_over(self, heir: WorkerProcess) -> None:
-        """The heir is up: whom it replaces may go."""
-        post = self._post_of(heir)
-        if post is None or post.heir is not heir or post.worker is None:
+    def _hand_over(self, successor: WorkerProcess) -> None:
+        """The successor is up: whom it replaces may go."""
+        post = self._post_of(successor)
+        if post is None or post.successor is not successor or post.worker is None:
             return
         post.worker.drain("SIGHUP")
-        post.worker, post.heir = heir, None
+        post.worker, post.successor = successor, None
 
 
 def main() -> None:

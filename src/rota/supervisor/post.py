@@ -19,13 +19,13 @@ class Post:
     def __init__(self, place: int = 0) -> None:
         self.place = place  # its number among the workers, from 0; each worker that fills it gets it
         self.worker: WorkerProcess | None = None
-        self.heir: WorkerProcess | None = None  # started to take over; not up yet
+        self.successor: WorkerProcess | None = None  # started to take over; not up yet
         self.start_at = 0.0
         self._quick_ends = 0
 
     def vacate(self) -> str:
-        """Its worker has gone or must go: an heir takes over, or another is started. Answers what follows."""
-        worker, self.worker, self.heir = self.worker, self.heir, None
+        """Its worker has gone or must go: a successor takes over, or another is started. Answers what follows."""
+        worker, self.worker, self.successor = self.worker, self.successor, None
         if worker is not None and time.monotonic() < worker.born_at + QUICK:
             self._quick_ends += 1
         else:

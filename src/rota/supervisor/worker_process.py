@@ -22,7 +22,7 @@ READ = 1 << 16
 MEGABYTE = 1024**2
 LAST_WORDS = 1.0  # seconds in which a silent worker writes where its threads are, before it is killed
 TO_RETURN = 30.0  # seconds that a worker may take beyond its drain, to return what still runs
-TO_HURRY = 15.0  # … and when it was asked to end at once
+TO_STOP_NOW = 15.0  # … and when it was asked to end at once
 
 
 class End(NamedTuple):
@@ -78,10 +78,10 @@ class WorkerProcess:
         if not self.is_up:
             self.signal(number)
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Return all running jobs now."""
-        self._asked_at, self._may_take = time.monotonic(), TO_HURRY
-        self.send(hurry=True)
+        self._asked_at, self._may_take = time.monotonic(), TO_STOP_NOW
+        self.send(stop_now=True)
         if not self.is_up:
             self.signal(signal.SIGKILL)
 

@@ -59,8 +59,8 @@ class _Reader:
         self.connection = connection
         self.is_closed = False
         self.is_stale = False  # its file is no longer at its path, or it was opened before a fork
-        # Held during a read: a connection that another thread closes meanwhile crashes the process. A signal handler may
-        # read in the middle of its own thread's read.
+        # Held during a read: a connection that another thread closes meanwhile crashes the process. A signal handler
+        # may read in the middle of its own thread's read.
         self._lock = threading.RLock()
 
     def begin(self) -> bool:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rota.store.sqlite.transaction import Transaction, Transactions
 
 
-
 class FiringSnapshot(NamedTuple):
     """The stored state that the firings of a batch depend on, read once for all of them."""
 

@@ -30,7 +30,7 @@ BEAT = 1.0  # seconds
 TRY_AGAIN = 2.0  # seconds, if a death cannot be recorded in the store
 
 
-class Tether:
+class ParentConnection:
     """The connection, as the parent has described it in the environment."""
 
     def __init__(self, descriptor: int, processes: int, *, shows_banner: bool, place: int = 0) -> None:
@@ -42,7 +42,7 @@ class Tether:
         self._sending = threading.Lock()
 
     @classmethod
-    def taken(cls) -> Tether | None:
+    def taken(cls) -> ParentConnection | None:
         """This process's connection, if a parent has started it; taken out of the environment, it is nobody else's."""
         about = os.environ.pop(CONNECTION, None)
         return cls(**json.loads(about)) if about else None
@@ -57,7 +57,7 @@ class Tether:
         if signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL:
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=True)  # the parent asks before it kills
         for target, args in ((self._send_heartbeats, (node,)), (self._receive, (node, stopping))):
-            threading.Thread(target=target, args=args, name="rota-tether", daemon=True).start()
+            threading.Thread(target=target, args=args, name="rota-parent", daemon=True).start()
 
     def _send_heartbeats(self, node: Node) -> None:
         pause = threading.Event()
@@ -77,10 +77,12 @@ class Tether:
         match message:
             case {"drain": why}:
                 stopping.ask(why)
-            case {"hurry": _}:
-                stopping.hurry()
+            case {"stop_now": _}:
+                stopping.stop_now()
             case {"died": dead, "how": how}:
-                threading.Thread(target=self._take_over, args=(node, dead, how), name="rota-heir", daemon=True).start()
+                threading.Thread(
+                    target=self._take_over, args=(node, dead, how), name="rota-take-over", daemon=True
+                ).start()
 
     def _take_over(self, node: Node, dead: str, how: str) -> None:
         """Free the jobs of a worker that has died; the parent keeps its story until that is done."""
