@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 IS_SOAK = os.environ.get("ROTA_SOAK") == "1"
-PATIENCE = 60.0  # seconds; only a broken test waits this long, however busy the machine is
+PATIENCE = 120.0  # seconds; only a broken test waits this long, however busy the machine is
 
 
 def amount(usual: int, soak: int, variable: str = "") -> int:

@@ -63,14 +63,14 @@ def test_a_script_is_called_by_its_file(tmp_path):
         "if __name__ == '__main__':\n"
         "    print(*internals(app).registry.names(), *internals(app).declared)\n"
     )
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=240)
     assert ran.stdout.split() == ["billing.charge", "billing.tick", "tick"]
 
 
 def test_code_from_a_pipe_has_a_name_too():
     code = "from rota import App\napp = App('memory://')\n@app.task\ndef charge(): ...\nprint(charge.name)"
     command = [sys.executable, "-"]
-    ran = subprocess.run(command, input=code, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, input=code, capture_output=True, text=True, check=True, timeout=240)
     assert ran.stdout.strip() == "main.charge"
 
 

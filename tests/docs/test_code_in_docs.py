@@ -51,6 +51,6 @@ def test_a_block_runs_as_written(code: str, files: Files, tmp_path: Path):
         (tmp_path / file).write_text(text, encoding="utf-8")
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", name] if is_test(name) else [name]
     ran = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False
+        [sys.executable, *command], capture_output=True, text=True, timeout=240, cwd=tmp_path, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -203,14 +203,14 @@ def run_script(path: Path) -> subprocess.Popen[str]:
 
 def test_a_script_is_not_run_again_in_its_children(a_file):
     process = run_script(a_file(tail=GUARDED, name="filed_script.py"))
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     assert out == "imported\nresult filed_script\n"
 
 
 def test_a_script_that_starts_its_worker_unguarded_is_told_so(a_file):
     process = run_script(a_file(tail=GUARDED.replace('"__main__"', "__name__"), name="filed_script.py"))
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 1
     assert "guard that with `if __name__ == '__main__':`" in err
 

@@ -35,7 +35,13 @@ def test_no_day():
 def run(folder, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, cwd=folder, env=environment, timeout=60, check=False
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=240,
+        check=False,
     )
 
 

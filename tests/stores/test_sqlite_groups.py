@@ -16,7 +16,7 @@ from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.adding import MOST_GROUPED, GroupAdder, _Caller
 from rota.testing.store_suite.builders import a_job
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 TOO_HIGH = 2**70  # a priority that SQLite cannot store
 
 

@@ -23,7 +23,7 @@ HEAVY = {"sqlite3", "_sqlite3", "asyncio", "rich", "click", "yaml", "concurrent.
 def look(code: str, folder) -> dict:
     """What a fresh interpreter has after this code."""
     command = [sys.executable, "-c", LOOK.format(code=code)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=folder)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240, cwd=folder)
     assert ran.stderr == ""
     return json.loads(ran.stdout)
 
