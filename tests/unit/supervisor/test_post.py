@@ -56,11 +56,11 @@ def test_a_worker_that_cannot_be_started_counts_as_a_quick_end():
     assert [pause_of(post) for _ in range(4) if post.fail()] == [0, 0, 1, 2]
 
 
-def test_an_heir_takes_over_where_the_old_one_is_gone():
-    post, heir = Post(), SimpleNamespace(born_at=time.monotonic())
-    post.heir = heir
+def test_a_successor_takes_over_when_the_old_worker_is_gone():
+    post, successor = Post(), SimpleNamespace(born_at=time.monotonic())
+    post.successor = successor
     lose(post, LONG_AGO)
-    assert (post.worker, post.heir) == (heir, None)
+    assert (post.worker, post.successor) == (successor, None)
 
 
 @pytest.mark.parametrize("quick_ends", [0, 5])

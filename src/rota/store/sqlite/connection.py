@@ -62,22 +62,28 @@ class _Reader:
         # Held during a read: a connection that another thread closes meanwhile crashes the process. A signal handler
         # may read in the middle of its own thread's read.
         self._lock = threading.RLock()
+        self._reads = 0  # in progress, of the thread that has the lock
 
     def begin(self) -> bool:
         """Whether it may be used now; end() must follow."""
         self._lock.acquire()
         if self.is_closed:
             self._lock.release()
-        return not self.is_closed
+            return False
+        self._reads += 1
+        return True
 
     def end(self) -> None:
+        self._reads -= 1
         self._lock.release()
 
     def close(self, deadline: float) -> bool:
-        """Close it once its thread does not use it; False if that takes too long."""
+        """Close it once its thread does not use it; False if that takes too long, or if this is that thread."""
         if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
         try:
+            if self._reads:
+                return False
             self.is_closed = True
             self.connection.close()
         finally:
