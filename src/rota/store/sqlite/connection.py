@@ -229,6 +229,9 @@ class Database(forks.Forked):
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """The same, where all that is read is of one moment, whatever is written meanwhile."""
         with self.read() as connection:
+            if connection.in_transaction:  # a signal handler reads in the middle of its own thread's snapshot
+                yield connection
+                return
             connection.execute("BEGIN")
             try:
                 yield connection
