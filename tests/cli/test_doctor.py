@@ -90,7 +90,7 @@ def test_counters_that_change_during_the_count_are_no_problem(found, rota, store
     monkeypatch.setattr(SqliteStore, "recount", recount_beside_a_producer)
     ((verdict, finding),) = found("counters", code=0)
     assert (verdict, finding.partition(";")[0]) == (
-        "ok",
+        "warning",
         "not compared: jobs were added or ended during each fresh count",
     )
 
