@@ -215,14 +215,28 @@ def release_waiting(step: Step, ended: Sequence[str], now: int) -> None:
 
 def release_if_free(step: Step, job: Job, now: int) -> None:
     """Release a held job, unless it still has to wait."""
+    for tries_left in reversed(range(MOST_ROUNDS)):
+        awaited = _still_awaited(step, job, now)
+        if awaited is not None:
+            if awaited != job.waits_for:
+                step.jobs.update_one({"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}})
+            return
+        try:
+            apply_changes(step, [release(job, now)], now, SAME)
+        except BulkWriteError as err:  # the schedule fired between the end of one job and this release
+            if step.is_atomic or not tries_left or not is_duplicate(err):
+                raise
+        else:
+            return
+
+
+def _still_awaited(step: Step, job: Job, now: int) -> str | None:
+    """The job that a held one still has to wait for: its predecessor, or the one in its schedule's slot."""
     awaited = still_awaited(job, lambda job_id: find_job(step, job_id))
     if awaited is None and release(job, now).slot is not None:
         in_its_slot = step.jobs.find_one({"slot": job.schedule_id, "_id": {"$ne": job.id}}, {"_id": 1})
         awaited = in_its_slot["_id"] if in_its_slot else None
-    if awaited is None:
-        _release(step, job, now)
-    elif awaited != job.waits_for:
-        step.jobs.update_one({"_id": job.id, "state": "held"}, {"$set": {"waits_for": awaited}})
+    return awaited
 
 
 def release_held(step: Step, ids: Sequence[str], now: int) -> None:
@@ -230,15 +244,6 @@ def release_held(step: Step, ids: Sequence[str], now: int) -> None:
     for job in get_jobs(step, ids):
         if job.state is State.HELD and job.waits_for:
             release_if_free(step, job, now)
-
-
-def _release(step: Step, job: Job, now: int) -> None:
-    try:
-        apply_changes(step, [release(job, now)], now, SAME)
-    except BulkWriteError as err:
-        if step.is_atomic or not is_duplicate(err):
-            raise
-        release_if_free(step, job, now)  # the schedule fired between the end of one job and this release
 
 
 def request_cancels(db: Database, ids: Sequence[str], reason: str) -> list[str]:
