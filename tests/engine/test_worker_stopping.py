@@ -6,11 +6,13 @@ import asyncio
 import threading
 
 import pytest
+from msgspec import structs
 
 from amounts import PATIENCE
 from rota import LeaseLost, current_job
 from rota.engine.worker.capacity import PrefetchLimit
 from rota.model.micros import SECOND
+from rota.store.contract import Exchange
 
 
 class Slow:
@@ -490,3 +492,46 @@ def test_a_closed_worker_leaves_no_event_loop_behind(stage):
     for thread in threads:
         thread.join(PATIENCE)
     assert loop.is_closed()
+
+
+def test_a_worker_that_drains_while_it_asks_for_jobs_asks_once_more_for_none(stage, monkeypatch):
+    """The store may have noted that it is idle, and claim the next job for it."""
+    worker, exchange, wanted = stage.a_worker(), stage.still.exchange, []
+
+    def drain_meanwhile(request, **options):
+        wanted.append(request.want)
+        reply = exchange(request, **options)
+        worker.drain()
+        return reply
+
+    monkeypatch.setattr(stage.still, "exchange", drain_meanwhile)
+    stage.work_until(worker, worker.drained.is_set)
+    assert wanted == [4, 0]
+
+
+def test_a_job_that_no_thread_can_be_started_for_is_returned(stage, monkeypatch):
+    @stage.app.task(name="noop")
+    def noop() -> None: ...
+
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    job, worker = noop.enqueue(), stage.a_worker()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            worker.turn()
+    stage.work_until(worker, lambda: job.refresh().state == "succeeded")
+    assert [line.state for line in stage.app.jobs.history(job.id)][:3] == ["queued", "running", "queued"]
+
+
+def test_a_job_that_was_due_by_the_stores_clock_starts_at_once(stage, gate):
+    """The worker's estimate of that clock may be behind by a slow reply."""
+    slow, worker = Slow(stage.app, gate), stage.a_worker()
+    worker.turn()  # it knows the clock
+    slow.tasks["thread"].enqueue()
+    now = worker.clock.now() + 3_000
+    reply = stage.still.exchange(Exchange(holder=worker.holder, queues=("default",), want=1), now=now)
+    claimed = [structs.replace(job, run_at=now) for job in reply.claimed]
+    worker.dispatch(claimed, are_due=True)
+    slow.has_begun()

@@ -97,6 +97,32 @@ def test_a_lost_message_leaves_room_for_its_job(store, monkeypatch):
     assert ids(claim_idle(store, want=2)) == added[:2]
 
 
+@pytest.mark.usefixtures("listener")
+def test_a_job_whose_message_is_lost_began_when_the_store_says_so(store, monkeypatch):
+    _, arrived = held_back(monkeypatch)
+    claim_idle(store)
+    job_id = add_job(store)
+    assert arrived.wait(PATIENCE)
+    (job,) = claim_idle(store, now=T0 + LEASE // 2)
+    assert job.started_at == read(store, job_id).started_at == T0
+
+
+@pytest.mark.usefixtures("listener")
+def test_workers_that_died_while_they_were_idle_are_forgotten(store, raw, monkeypatch):
+    monkeypatch.setattr("rota.store.redis.exchange.WAITS_FOR", LEASE)
+    for number in range(30):
+        claim_idle(store, holder=f"dead-{number}")
+    waiting = f"{store._connection.prefix}waiting"
+    raw.persist(waiting)
+    raw.persist(f"{waiting}:default")
+    for _ in range(2_000):  # each looks at one, by chance
+        claim_idle(store, now=T0 + 2 * LEASE)
+        if raw.scard(f"{waiting}:default") == 1:
+            break
+    assert raw.smembers(f"{waiting}:default") == {WORKER.encode()}
+    assert list(raw.hgetall(waiting)) == [WORKER.encode()]
+
+
 def test_a_job_that_has_ended_is_not_returned_again(store, listener):
     claim_idle(store)
     add_job(store)
@@ -197,10 +223,10 @@ def test_a_worker_is_not_drained_while_a_job_is_being_started(server, monkeypatc
     taken, gate = threading.Event(), threading.Event()
     dispatch = worker.dispatch
 
-    def held(*jobs) -> None:
+    def held(*jobs, **options) -> None:
         taken.set()
         assert gate.wait(PATIENCE)
-        dispatch(*jobs)
+        dispatch(*jobs, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(worker, "dispatch", held)
@@ -226,7 +252,7 @@ def test_a_job_that_cannot_be_started_stops_no_other(server, monkeypatch, caplog
     greet = app.task(name="greet")(started.set)
     with monkeypatch.context() as patched:
         failed = threading.Event()
-        patched.setattr(worker, "dispatch", lambda *_: failed.set() or 1 / 0)
+        patched.setattr(worker, "dispatch", lambda *_, **__: failed.set() or 1 / 0)
         greet.enqueue()
         assert failed.wait(PATIENCE)
     worker.turn()  # which registers it again

@@ -7,12 +7,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.errors import BadOption
+from rota.model.jobs.job import State
+from rota.model.jobs.outcome import Returned, TaskUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.model.alerts.incident import Incident
     from rota.model.jobs.job import Job
+    from rota.model.jobs.outcome import Outcome
     from rota.model.jobs.settle import Change
 
 log = logging.getLogger("rota.events")
@@ -157,6 +160,29 @@ def about_change(change: Change, why_returned: str | None = None) -> dict[str, A
         "error": change.error,
         "reason": change.cancel_reason or why_returned,
     }
+
+
+def event_of(state: State, outcome: Outcome) -> str:
+    match state:
+        case State.SUCCEEDED | State.FAILED | State.CANCELLED:
+            return f"job.{state}"
+        case State.SCHEDULED if type(outcome).__name__ in {"Failed", "RetryAsked"}:
+            return "job.retried"
+        case State.SCHEDULED if type(outcome).__name__ == "Snoozed":
+            return "job.snoozed"
+        case _:
+            return "job.returned"
+
+
+def why_returned(job: Job, outcome: Outcome) -> str | None:
+    """Why a worker returned a job; None if it did not."""
+    match outcome:
+        case TaskUnknown():
+            return f"task '{job.task}' is unknown to this worker; it is offered again in 30 s"
+        case Returned(reason):
+            return reason
+        case _:
+            return None
 
 
 def about_alert(incident: Incident) -> dict[str, Any]:

@@ -142,8 +142,8 @@ class Slots(ABC, Generic[R]):
             return False
         name = f"{self.thread_name}-{len(self._threads)}"
         thread = threading.Thread(target=self._live, name=name, daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)  # it has started: else its slot would be taken for ever
         return True
 
     def _live(self) -> None:

@@ -6,6 +6,7 @@ whose next death fails it for good runs alone, and nothing is claimed beside it.
 
 from __future__ import annotations
 
+import threading
 import time
 from heapq import heappop, heappush
 from itertools import count
@@ -107,12 +108,15 @@ class Quarantine:
         self._runs = runs
         self._suspect: Run | None = None
         self._has_begun = False
+        self._lock = threading.Lock()  # jobs are dispatched in up to three threads
         self.is_careful = False  # the last claim contained a suspect: claim one job at a time
 
-    def inspect(self, jobs: list[Job]) -> None:
-        """Look for suspects among claimed jobs."""
+    def inspect(self, jobs: list[Job]) -> bool:
+        """Whether there are suspects among claimed jobs."""
+        has_suspect = any(map(is_suspect, jobs))
         if jobs:
-            self.is_careful = max(job.deaths for job in jobs) >= FEW_DEATHS
+            self.is_careful = has_suspect
+        return has_suspect
 
     def limit(self, wanted: int) -> int:
         """How many jobs may be claimed."""
@@ -122,19 +126,21 @@ class Quarantine:
 
     def accept(self, run: Run) -> bool:
         """Keep a suspect until it is alone; False if there is one already."""
-        if self._has_suspect:
-            return False
-        self._suspect, self._has_begun = run, False
-        return True
+        with self._lock:
+            if self._has_suspect:
+                return False
+            self._suspect, self._has_begun = run, False
+            return True
 
     def release(self) -> Run | None:
         """The suspect, once, when it is the only run that is left."""
-        if not self._has_suspect or self._has_begun or len(self._runs) > 1:
-            return None
-        if self._suspect is None or self._suspect.is_over:
-            return None
-        self._has_begun = True
-        return self._suspect
+        with self._lock:
+            if not self._has_suspect or self._has_begun or len(self._runs) > 1:
+                return None
+            if self._suspect is None or self._suspect.is_over:
+                return None
+            self._has_begun = True
+            return self._suspect
 
     @property
     def _has_suspect(self) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from rota.background import BackgroundThread
-from rota.engine.events import about_change, about_start
+from rota.engine.events import about_change, about_start, event_of, why_returned
 from rota.engine.executors.loop import LoopExecutor
 from rota.engine.executors.processes import ProcessExecutor, Recycling
 from rota.engine.executors.run import Host, Run, success
@@ -33,7 +33,7 @@ from rota.engine.worker.capacity import (
 from rota.engine.worker.exchange_client import ExchangeClient
 from rota.errors import StoreError, StoreSealed, StoreUnavailable
 from rota.model.jobs.job import State
-from rota.model.jobs.outcome import Died, Failed, Returned, TaskUnknown
+from rota.model.jobs.outcome import Died, Failed, Returned
 from rota.model.jobs.settle import settle
 from rota.model.micros import SECOND
 from rota.model.reasons import reason_text
@@ -168,8 +168,11 @@ class Worker(Service):
             self._close_listener()
             self._exchange_in_parallel()
             return 0.0
+        has_asked = done.request.want > 0 or self._second is not None
         if self._second is not None:
             self._end_second(self._second)
+        if self.is_draining and has_asked:
+            return 0.0  # the store may yet claim a job for this worker when one is added; a request for none ends that
         self._return_excess()
         pause = self._pause(done)
         first = self._early.next_at
@@ -218,10 +221,12 @@ class Worker(Service):
         self.dispatch(done.reply.claimed, done.sent_at)
         self.client.confirm_dispatched(done)
 
-    def dispatch(self, jobs: list[Job], sent_at: float | None = None) -> None:
-        """Start runs for claimed jobs; the claim was sent at that monotonic time."""
-        self._quarantine.inspect(jobs)
-        is_careful = self._quarantine.is_careful
+    def dispatch(self, jobs: list[Job], sent_at: float | None = None, *, are_due: bool = False) -> None:
+        """Start runs for claimed jobs; the claim was sent at that monotonic time.
+
+        Jobs that are due by the store's clock start at once, also if this worker's estimate of that clock is behind.
+        """
+        is_careful = self._quarantine.inspect(jobs)
         renewed_at = self.clock.monotonic() if sent_at is None else sent_at
         lease_end = renewed_at + self.settings.lease_for / SECOND
         ready: list[Run] = []
@@ -242,7 +247,7 @@ class Worker(Service):
         suspect = self._quarantine.release()
         if suspect is not None:
             ready.append(suspect)
-        self._start(ready)
+        (self._submit if are_due else self._start)(ready)
 
     def _start(self, runs: list[Run]) -> None:
         """Start runs now, or on time if they were claimed early. (After a clock was set back, none waits.)"""
@@ -272,7 +277,7 @@ class Worker(Service):
                 claimed_at = at - max(0, now - (job.started_at or now)) / SECOND
                 if at < claimed_at + self.settings.lease_for / SECOND:  # else the rescuer has it
                     self.is_idle.clear()
-                    self.dispatch([job], claimed_at)
+                    self.dispatch([job], claimed_at, are_due=True)
         return bool(jobs)
 
     def _begin_at_once(self) -> None:
@@ -293,7 +298,7 @@ class Worker(Service):
             by_executor.setdefault(self._executor_of(run), []).append(run)
         self.capacity.executors.update(by_executor)
         for executor, mine in by_executor.items():
-            executor.submit(*mine)
+            _submit_to(executor, mine)
 
     def _emit_started(self, runs: list[Run]) -> None:
         now = self.clock.now()
@@ -460,38 +465,26 @@ class Worker(Service):
 
     def _emit(self, report: Report, *, was_refused: bool) -> None:
         change = report.change
-        name = "job.refused" if was_refused else _event_of(change.state, report.outcome)
+        name = "job.refused" if was_refused else event_of(change.state, report.outcome)
         if self.events.wants(name):
             self.events.emit(
                 name,
                 self.clock.now(),
-                **about_change(change, _why_returned(change.job, report.outcome)),
+                **about_change(change, why_returned(change.job, report.outcome)),
             )
 
 
-def _why_returned(job: Job, outcome: Outcome) -> str | None:
-    """Why a worker returned a job; None if it did not."""
-    match outcome:
-        case TaskUnknown():
-            return f"task '{job.task}' is unknown to this worker; it is offered again in 30 s"
-        case Returned(reason):
-            return reason
-        case _:
-            return None
+def _submit_to(executor: Executor, runs: list[Run]) -> None:
+    """Give runs to their executor. If it cannot start them, as without a thread left, their jobs are returned: a run
+    that is held has its lease renewed for ever."""
+    try:
+        executor.submit(*runs)
+    except BaseException:
+        for run in runs:
+            run.return_unless_begun()
+        raise
 
 
 def _was_accepted(report: Report, refusal: Refusal | None) -> bool:
     """Whether the job ended as its worker says: by this report, or before it with the task's own transaction."""
     return refusal is None or (report.run.ended_in and refusal.why == "lease")
-
-
-def _event_of(state: State, outcome: Outcome) -> str:
-    match state:
-        case State.SUCCEEDED | State.FAILED | State.CANCELLED:
-            return f"job.{state}"
-        case State.SCHEDULED if type(outcome).__name__ in {"Failed", "RetryAsked"}:
-            return "job.retried"
-        case State.SCHEDULED if type(outcome).__name__ == "Snoozed":
-            return "job.snoozed"
-        case _:
-            return "job.returned"
