@@ -1,6 +1,6 @@
 """Traces jobs with OpenTelemetry: a span per enqueue and per attempt, linked. Needs the extra `otel`.
 
-app.use(OpenTelemetry())
+    app.use(OpenTelemetry())
 
 The context of the caller is stored in the job's meta, so that it survives delays and retries. The attempts of a job
 continue the trace of its caller. A run of a schedule begins a trace of its own, linked to the one that put the

@@ -13,15 +13,20 @@ import redis
 from redis.cluster import ClusterNode, RedisCluster
 
 from amounts import PATIENCE
+from rota.clock import utc_micros
 from rota.errors import BadStoreUrl, SchemaMismatch, StoreError, StoreUnavailable
 from rota.model.audit_record import AuditRecord
 from rota.model.entry import EntryEdit
 from rota.model.jobs.job import State
+from rota.model.jobs.outcome import Succeeded
+from rota.model.jobs.settle import settle
+from rota.model.micros import SECOND
 from rota.model.schedules.firing import plan
 from rota.store.contract import AuditFilter, Exchange, JobFilter, Retention, ScheduleFilter
 from rota.store.redis import RedisStore, from_url
+from rota.store.redis.changing import Changer
 from rota.testing.servers.redis import RedisServer, ValkeyServer
-from rota.testing.store_suite.builders import DAY, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_node, fresh_id
+from rota.testing.store_suite.builders import DAY, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_node, a_policy, fresh_id
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.furnished import copy_all, everything, furnish
 from rota.testing.store_suite.notify import hears
@@ -568,3 +573,42 @@ class TestAddresses:
             add_job(one)
             assert all_jobs(other) == []
             assert claim(other) == []
+
+
+def test_jobs_are_added_over_a_link_on_which_each_date_is_old_when_it_arrives(store, monkeypatch):
+    """The script refuses dates that are more than a second old."""
+    clock = store._connection.clock
+    monkeypatch.setattr(clock, "now", lambda: utc_micros() - 5 * SECOND)
+    (single,) = add_now(store, a_job())
+    several = add_now(store, a_job(), a_job())
+    for job in store.get_jobs([single, *several]):
+        assert abs(job.created_at - utc_micros()) < 4 * SECOND
+    assert ids(claim_now(store, 3)) == [single, *several]
+
+
+def add_now(store, *jobs):
+    return [added.id for added in store.add_jobs(jobs)]
+
+
+def claim_now(store, want):
+    return store.exchange(Exchange(holder=WORKER, queues=("default",), want=want, lease_for=LEASE)).claimed
+
+
+def test_runs_are_counted_though_the_rest_of_their_exchange_fails(store, monkeypatch):
+    """Another end of the same call releases a job, by a step of its own. The worker reports both again."""
+    waited_for = add_job(store)
+    add_job(store, waits_for=waited_for)
+    add_job(store)
+    request = Exchange(
+        holder=WORKER, settled=[settle(job, Succeeded(b"1"), a_policy(), T0, 0.0) for job in claim(store, 2)]
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Changer, "apply", out_of_reach)
+        with pytest.raises(StoreUnavailable):
+            store.exchange(request, now=T0)
+    assert [refusal.why for refusal in store.exchange(request, now=T0).refused] == ["lease"]
+    assert [bucket.succeeded for bucket in store.read_series(0, 2 * T0)] == [2]
+
+
+def out_of_reach(*_, **__):
+    raise StoreUnavailable("the link is down")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.store.redis")
 
+MOST_DATED = 2  # tries to add jobs that are dated before they are sent
+
 
 class Reply(NamedTuple):
     """What a script answered, and the server's clock when it did."""
@@ -80,8 +82,9 @@ class Connection:
 
     def add(self, verb: str, name: str, values_at: Callable[[int], Sequence[str | bytes]], now: int | None) -> Any:
         """Run a script that adds jobs; returns its answer. They are dated by the estimated clock, which the script
-        checks: if it was wrong, they are dated again."""
-        while True:
+        checks: if it was wrong, they are dated again. None if it was wrong twice, as on a link that is so slow that
+        a date is old when it arrives."""
+        for _ in range(MOST_DATED):
             values = values_at(self.clock.now() if now is None else now)
             reach(f"{verb}.before_commit")
             reply = self._call(name, *values, now=now, is_work=True)
@@ -89,6 +92,7 @@ class Connection:
             if reply.body != b"clock":
                 return reply.body
             self.clock.reset(reply.now)
+        return None
 
     def _call(self, name: str, *values: str | bytes, now: int | None, is_work: bool) -> Reply:
         if not self._is_open:

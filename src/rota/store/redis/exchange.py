@@ -73,15 +73,15 @@ class Exchanger:
         refused, left, raw, next_due_at, lookahead, taken = reply.body[:6]
         uncounted = [] if taken is None else count_runs([settled[number - 1] for number in taken])
         refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
+        if uncounted:  # before anything else fails: if these are reported again, they are refused
+            self._writer.write(*run_commands(minute_of(reply.now), uncounted))
         if left:
             rest = [settled[number - 1] for number in left]
             refusals += self._changer.apply(
                 "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
             )
-            reply = self._call(request, direct, [], now, uncounted)
+            reply = self._call(request, direct, [], now)
             raw, next_due_at, lookahead = reply.body[2:5]
-        elif uncounted:
-            self._writer.write(*run_commands(minute_of(reply.now), uncounted))
         if lookahead:
             self._lookahead.decide(lookahead, now)
             reply = self._call(request, direct, [], now, has_decided=True)
@@ -123,7 +123,8 @@ class Exchanger:
         )
         reach("exchange.after_commit")
         if reply.body[6] is not None:
-            for job in self._claimed(reply.body[6], request.holder, reply.now):
+            *raw, claimed_at = reply.body[6]
+            for job in self._claimed(raw, request.holder, int(claimed_at)):
                 direct += self._direct_claims.take_returned(request.holder, job)
         return reply
 

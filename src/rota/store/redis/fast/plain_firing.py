@@ -27,7 +27,7 @@ def fire_plain(connection: Connection, firings: Sequence[Firing], now: int | Non
     for _ in range(MOST_TRIES):
         some = firings[:number]
         values_at = partial(_values, some, advance)
-        number = connection.add("fire", "add", values_at, now) if some else 0
+        number = connection.add("fire", "add", values_at, now) or 0 if some else 0
         if number == len(some):
             return len(some)
     return 0

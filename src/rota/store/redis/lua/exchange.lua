@@ -347,8 +347,8 @@ local function claim(queues)
   return { ids, queues_of, records, standings, ready, till }
 end
 
--- The job that add_one.lua has claimed for this worker since its last exchange, as claim() returns jobs. Mostly a message
--- has brought it, and `known` is its id.
+-- The job that add_one.lua has claimed for this worker since its last exchange, as claim() returns jobs, and when. Mostly
+-- a message has brought it, and `known` is its id.
 local function claimed_directly()
   local packed = redis.pcall('GETDEL', P .. 'direct:' .. ask.holder)
   if type(packed) == 'table' then
@@ -365,12 +365,29 @@ local function claimed_directly()
   ask.want = math.max(0, ask.want - 1)
   local till = later(ask.lease_for)
   redis.call('HSET', P .. 'lease', id, string.sub(lease, 1, 32) .. wide(till) .. fence_of(lease))
-  return { { id }, { queue }, { redis.call('HGET', P .. 'job', id) }, {}, {}, till }
+  return { { id }, { queue }, { redis.call('HGET', P .. 'job', id) }, {}, {}, till, string.sub(lease, 1, 32) }
+end
+
+-- Look at one worker that waits for jobs of a queue, and forget it if it has died: each that lives renews its entry.
+local function forget_dead(queue)
+  local holder = redis.pcall('SPOP', P .. 'waiting:' .. queue)
+  if type(holder) ~= 'string' then
+    return
+  end
+  local ends = string.match(redis.call('HGET', P .. 'waiting', holder) or '', '^(%d+)|')
+  if ends and tonumber(NOW) < tonumber(ends) then
+    redis.pcall('SADD', P .. 'waiting:' .. queue, holder)
+  else
+    redis.call('HDEL', P .. 'waiting', holder)
+  end
 end
 
 -- Until its next exchange, this idle worker waits for a single job of these queues, for some seconds and no longer than
 -- until the next job is due. The server's ACL may forbid this user some of it (pcall).
 local function register(queues, next_due)
+  for _, queue in ipairs(queues) do
+    forget_dead(queue)
+  end
   local ends, most = later(ask.waits_for), math.ceil(ask.waits_for / 1000)
   local entry = table.concat({ earlier(next_due, ends), string.format('%.0f', ask.lease_for), ask.channel }, '|')
   redis.call('HSET', P .. 'waiting', ask.holder, entry)
