@@ -178,7 +178,7 @@ def test_a_lost_reply_of_the_last_call_before_a_stop_hands_nothing_out_twice(any
     worker.turn()
     assert begun.wait(PATIENCE)
     worker.drain()
-    worker.give_back()
+    worker.return_running()
     any_stage.store.fail_after("exchange")
     turn_past_faults(any_stage, worker, worker.drained.is_set)
     assert (job.refresh().state, job.record.deaths, job.record.failures) == ("queued", 0, 0)

@@ -420,7 +420,7 @@ def test_what_is_still_running_at_the_end_is_handed_back_and_spends_nothing(any_
     worker.turn()
     slow.has_begun()
     worker.drain()
-    worker.give_back()
+    worker.return_running()
     any_stage.work_until(worker, worker.drained.is_set)
     assert (job.refresh().state, job.attempts, job.record.failures, job.record.deaths) == ("queued", 0, 0, 0)
     assert any_stage.app.jobs.history(job.id)[-1].reason == "worker shutdown"

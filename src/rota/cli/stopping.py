@@ -23,7 +23,7 @@ log = logging.getLogger("rota.cli")
 STOPPED = -1  # the node is down
 EMPTY = 0  # there is nothing left to do
 ASKED = -4  # the parent process wants it to drain, …
-HURRIED = -5  # … or to end at once
+STOP_NOW = -5  # … or to end at once
 REPLACED = ("SIGHUP", "recycled")  # the parent's words if a successor is there, or is on its way
 LOOK = 0.25  # seconds: handlers of signals run between two looks, never inside a wait that has begun
 
@@ -52,7 +52,7 @@ class Stopping:
 
     def stop_now(self) -> None:
         """Hand back what still runs; any thread may say so."""
-        self._news.put(HURRIED)
+        self._news.put(STOP_NOW)
 
     def end_when_empty(self, worker: Worker) -> None:
         """Stop once nothing is ready and nothing runs."""
@@ -71,7 +71,7 @@ class Stopping:
         while (news := self.news()) != STOPPED:
             is_signal = news > 0
             awaited -= is_signal
-            if news == HURRIED or (is_signal and awaited < 0):
+            if news == STOP_NOW or (is_signal and awaited < 0):
                 log.warning("second stop signal received; returning running jobs to their queues")
                 node.stop_now()
         return INTERRUPTED if first == signal.SIGINT else 0

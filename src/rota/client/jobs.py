@@ -14,7 +14,7 @@ from rota.model.jobs.settle import cancel, retry_by_hand
 from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
 from rota.model.reasons import reason_text
-from rota.operations.audit import RANDOM, Deed, add_deeds
+from rota.operations.audit import RANDOM, AuditedChange, add_audit_records
 from rota.sentences import sentence
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
 from rota.tasks.job import Job
@@ -205,7 +205,7 @@ class Jobs:
 
     def note(self, job_id: str, verb: str, by: str, before: dict[str, Any], after: dict[str, Any]) -> None:
         """Record who changed a job by hand. `app.changes()` and its history of changes show it."""
-        add_deeds(self._store(), "job", [Deed(job_id, verb, before, after)], by, self._random)
+        add_audit_records(self._store(), "job", [AuditedChange(job_id, verb, before, after)], by, self._random)
 
     def read(self, job_id: str) -> JobRecord:
         """The job as the store keeps it; JobNotFound if there is none."""

@@ -12,7 +12,7 @@ from rota.keywords import known_keywords_of_verbs
 from rota.model.micros import optional_datetime
 from rota.model.names import check_name
 from rota.model.option_names import FOR_VERBS
-from rota.operations.audit import Deed, add_deeds
+from rota.operations.audit import AuditedChange, add_audit_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,4 +62,4 @@ class Queues:
         if was_paused != paused or reason:  # another reason for a queue that is paused already counts
             verb = "paused" if paused else "resumed"
             after = {"is_paused": paused, **({"reason": reason} if reason else {})}
-            add_deeds(store, "queue", [Deed(name, verb, {"is_paused": was_paused}, after)], by)
+            add_audit_records(store, "queue", [AuditedChange(name, verb, {"is_paused": was_paused}, after)], by)

@@ -77,7 +77,7 @@ class Tokens:
             expires_at=None if ttl is None else now + span_of(ttl),
         )
         edit = EntryEdit(kind=KIND, name=token_id, expect_version=0, data=msgspec.json.encode(token).decode())
-        store.edit_entries([self._noted(edit, None, token, author, now)])
+        store.edit_entries([self._with_audit_record(edit, None, token, author, now)])
         return NewToken(token_id, token, secret)
 
     def list(self, *, limit: int = 50, cursor: str | None = None) -> Page[TokenView]:
@@ -98,7 +98,7 @@ class Tokens:
         for entry in store.get_entries(KIND, [token_id]):
             edit = EntryEdit(kind=KIND, name=token_id, expect_version=entry.version, data=None)
             token, _ = _read(entry)
-            return not store.edit_entries([self._noted(edit, token, None, by or whoami(), store.now())])
+            return not store.edit_entries([self._with_audit_record(edit, token, None, by or whoami(), store.now())])
         return False
 
     def check(self, secret: str) -> Identity | None:
@@ -127,7 +127,9 @@ class Tokens:
         entries, now = store.get_entries(KIND, sorted(set(token_ids))), store.now()
         return {entry.name for entry in entries if (token := _read(entry)[0]).hash and not token.has_expired(now)}
 
-    def _noted(self, edit: EntryEdit, before: Token | None, after: Token | None, by: str, at: int) -> EntryEdit:
+    def _with_audit_record(
+        self, edit: EntryEdit, before: Token | None, after: Token | None, by: str, at: int
+    ) -> EntryEdit:
         author = Author(record_id=self._new_id(), by=by, verb="created" if after else "revoked")
         audit = audit_record_of(author, subject_of(KIND, edit.name), _facts(before), _facts(after), at)
         return msgspec.structs.replace(edit, audit=audit)

@@ -25,7 +25,7 @@ class QueueGroup:
 
     def __init__(self) -> None:
         self.queues: list[DocumentQueue] = []  # those that were started here
-        self._is_hurried = threading.Event()
+        self._is_stopped_now = threading.Event()
 
     @property
     def running(self) -> int:
@@ -75,7 +75,7 @@ class QueueGroup:
         self.ask_to_stop()
         ends_at = time.monotonic() + seconds
         for queue in self.queues:
-            while not self._is_hurried.is_set() and (left := ends_at - time.monotonic()) > 0:
+            while not self._is_stopped_now.is_set() and (left := ends_at - time.monotonic()) > 0:
                 if queue.wait(min(left, LOOK)):
                     break
             if queue.is_running:
@@ -83,7 +83,7 @@ class QueueGroup:
 
     def stop_now(self) -> None:
         """End the wait of `stop`."""
-        self._is_hurried.set()
+        self._is_stopped_now.set()
 
 
 def _sentence(err: Exception) -> str:

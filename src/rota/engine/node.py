@@ -107,7 +107,7 @@ class Node:
             companion.stop_now()
         if self.worker is not None:
             self.worker.drain()
-            self.worker.give_back()
+            self.worker.return_running()
 
     @property
     def is_healthy(self) -> bool:
@@ -159,7 +159,7 @@ class Node:
                 log.warning("jobs still running after %g s; returning them to their queues: %s", grace, jobs)
             else:
                 log.warning("no job is running, and the store has not answered for %g s; stopping", grace)
-            worker.give_back()
+            worker.return_running()
             worker.wake()
             worker.drained.wait(5.0)
 

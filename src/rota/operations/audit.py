@@ -30,7 +30,7 @@ def whoami() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-class Deed(NamedTuple):
+class AuditedChange(NamedTuple):
     """One change by hand of one thing."""
 
     name: str
@@ -39,18 +39,20 @@ class Deed(NamedTuple):
     after: dict[str, Any]
 
 
-def add_deeds(store: Store, kind: str, deeds: Iterable[Deed], by: str = "", random: Random = RANDOM) -> None:
-    """Write audit records of deeds. Without a name, the author is the system user."""
+def add_audit_records(
+    store: Store, kind: str, changes: Iterable[AuditedChange], by: str = "", random: Random = RANDOM
+) -> None:
+    """Write audit records of changes. Without a name, the author is the system user."""
     now, author = store.now(), by or whoami()
     store.add_audit_records(
         [
             audit_record_of(
-                Author(record_id=new_id(random, now), by=author, verb=deed.verb),
-                subject_of(kind, deed.name),
-                deed.before,
-                deed.after,
+                Author(record_id=new_id(random, now), by=author, verb=change.verb),
+                subject_of(kind, change.name),
+                change.before,
+                change.after,
                 now,
             )
-            for deed in deeds
+            for change in changes
         ]
     )

@@ -12,7 +12,7 @@ from rota.model.collection import collection_of
 from rota.model.jobs.job import FINAL, WAITING, State
 from rota.model.jobs.settle import cancel, retry_by_hand
 from rota.model.reasons import reason_text
-from rota.operations.audit import Deed, add_deeds
+from rota.operations.audit import AuditedChange, add_audit_records
 from rota.sentences import Said, sentence
 
 if TYPE_CHECKING:
@@ -182,9 +182,11 @@ def carry_out(
 def _note(store: Store, verb: Verb, done: Done, reason: str, by: str) -> None:
     """Write an audit record for each job."""
     after = {} if verb is DELETE else {"reason": reason}
-    deeds = [Deed(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed]
-    if deeds:
-        add_deeds(store, "job", deeds, by)
+    records = [
+        AuditedChange(job.id, verb.done, {"state": job.state.value, "task": job.task}, after) for job in done.changed
+    ]
+    if records:
+        add_audit_records(store, "job", records, by)
 
 
 def _fitting_states(verb: Verb) -> str:

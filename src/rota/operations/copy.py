@@ -240,7 +240,7 @@ def _let_run_out(source: Store, seal: Seal, wait: int, on_step: OnStep) -> int:
         on_step(Step("wait", "jobs", len(running)))
         source.rescue_jobs([rescue(job, source.now()) for job in source.expired_jobs(LARGEST_PAGE)])
         if time.monotonic() >= deadline:
-            return _give_back(source, seal)
+            return _return_remaining(source, seal)
         pause.wait(LOOK)
     on_step(Step("wait", "jobs", 0))
     return 0
@@ -250,7 +250,7 @@ def _running(source: Store) -> list[Job]:
     return source.list_jobs(JobFilter(states=(State.RUNNING,)), limit=LARGEST_PAGE).items
 
 
-def _give_back(source: Store, seal: Seal) -> int:
+def _return_remaining(source: Store, seal: Seal) -> int:
     """Void the remaining leases, as a worker does when it shuts down. A job that ends meanwhile keeps its outcome."""
     total = 0
     seen: list[Job] = []

@@ -12,7 +12,7 @@ from rota.model.jobs.job import NewJob
 from rota.model.jobs.payload import Call, Passed, pack_call, unpack_call
 from rota.model.reasons import reason_text
 from rota.model.secrets.redaction import restored_call
-from rota.operations.audit import Deed, add_deeds
+from rota.operations.audit import AuditedChange, add_audit_records
 from rota.operations.through_middleware import add_through
 from rota.sentences import sentence
 
@@ -60,11 +60,11 @@ def run_copy(
     )
     task = None if is_kept else registry.find(original.task)
     add_through(() if task is None else task.middleware, new, lambda passed: store.add_jobs([passed]))
-    deeds = [
-        Deed(original.id, "copied", {}, {"copy": new_id}),
-        Deed(new_id, "enqueued", {}, {"task": original.task, COPY_OF: original.id}),
+    changes = [
+        AuditedChange(original.id, "copied", {}, {"copy": new_id}),
+        AuditedChange(new_id, "enqueued", {}, {"task": original.task, COPY_OF: original.id}),
     ]
-    add_deeds(store, "job", deeds, by)
+    add_audit_records(store, "job", changes, by)
     return new_id
 
 

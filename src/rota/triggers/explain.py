@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.triggers.phrases import Phrases
 
 _MOST_TIMES = 6  # a longer list of times is described by its fields
-_LAST = -1  # the position of "last" among the names of positions
+_LAST = -1  # the key of "last" in the names of weekdays in a month
 
 
 def explain_cron(fields: CronFields, tz: str | None, said: Phrases = ENGLISH) -> str:

@@ -139,7 +139,7 @@ class AccessControl:
         elif person is not None:
             who = person
         else:
-            who = self.stranger(origin, headers.get("host"))
+            who = self.anonymous(origin, headers.get("host"))
         self.check_role(who, route.role, is_change=route.is_change)
         return who
 
@@ -185,14 +185,14 @@ class AccessControl:
         return who
 
     async def _known(self, secret: str) -> Identity | None:
-        """Who bears a token. If the store is away, nobody knows, and strangers do not learn where it is."""
+        """The bearer of a token. If the store is away, this is unknown, and no anonymous client learns where it is."""
         try:
             return await self._app.aio.call(partial(self._app.tokens.check, secret))
         except StoreError as err:
             log.warning("a token could not be checked: %s", err)
             raise Refusal(503, code_of(err), "the store does not answer; try again later") from err
 
-    def stranger(self, origin: Origin, host: str | None) -> Identity:
+    def anonymous(self, origin: Origin, host: str | None) -> Identity:
         """Who asks without a credential: nobody, unless readers on this machine need none."""
         if self._anonymous and origin.is_local:
             if is_own_host(host, self._hosts):

@@ -329,7 +329,7 @@ class Worker(Service):
             run.return_unless_begun()
         self.wake()
 
-    def give_back(self) -> None:
+    def return_running(self) -> None:
         """Return all jobs that still run: other workers will run them."""
         for run in list(self.runs.values()):
             run.finish(self._outcome_at_stop(run))

@@ -51,5 +51,5 @@ def lines_of(change: Change) -> list[FieldLine]:
     if change.verb in WHOLE:
         return wording.contents(change.after or change.before, defaults)
     if change.kind == "job":
-        return wording.deed(change.before, change.after)
+        return wording.job_change(change.before, change.after)
     return wording.differences(change.before, change.after, defaults)

@@ -30,7 +30,7 @@ _NEVER = tuple(
     )
 )
 _NAT64 = (IPv6Network("64:ff9b::/96"),)  # the last 32 bits are an IPv4 address
-_NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")  # likewise, at a position that the operator chose
+_NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")  # likewise; the operator chooses where in it
 _COMPATIBLE = IPv6Network("::/96")
 _6TO4 = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")

@@ -85,7 +85,7 @@ def differences(
     ]
 
 
-def deed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldLine]:
+def job_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[FieldLine]:
     """The state of a job before it was retried or cancelled, and the reason. A field of one form alone is a fact
     about the job, not one that was taken back."""
     facts = {("state_before" if name == "state" else name): (name, before[name]) for name in before}

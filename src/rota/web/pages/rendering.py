@@ -37,7 +37,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
-UNCOUNTED = ("error.html", "login.html")  # pages that are shown to strangers, or while the store is away
+UNCOUNTED = ("error.html", "login.html")  # pages that are shown without a login, or while the store is away
 
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # embeddings, overrides and isolates, and their ends
 # Escaped text has no quote and no "<", so that these are parts of tags. What a form sends back and addresses stay.

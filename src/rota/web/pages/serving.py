@@ -167,7 +167,7 @@ class Pages:
             refusal = refusal_of(err)
             if refusal.status == 503 and (visitor is None or visitor is ANYBODY):
                 log.warning("%s %s: %s", page.method, page.path, err)
-                refusal = Refusal(503, refusal.fault.code, "")  # strangers do not learn where the store is
+                refusal = Refusal(503, refusal.fault.code, "")  # anonymous clients do not learn where the store is
             raise refusal from err
 
     def _visitor(self, page: Page, incoming: _Request) -> Identity | None:
@@ -178,7 +178,7 @@ class Pages:
         if page.role is None:
             return ANYBODY
         try:
-            return self._web.access.stranger(incoming.origin, incoming.headers.get("host"))
+            return self._web.access.anonymous(incoming.origin, incoming.headers.get("host"))
         except Refusal:
             return None
 
