@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -26,6 +27,14 @@ def work(any_stage):
     return work
 
 
+def wait_for_reports(worker, number: int) -> None:
+    """Until so many runs have ended: the next exchange reports them."""
+    deadline = time.monotonic() + PATIENCE
+    while len(worker.client._ended) < number:
+        assert time.monotonic() < deadline, "the runs never ended"
+        worker._event.wait(0.01)
+
+
 def turn_past_faults(stage, worker, is_done) -> None:
     """As the loop does it: faults end in a pause, here in the next turn."""
     worker._guarded_turn()
@@ -39,6 +48,7 @@ def test_a_settled_job_whose_reply_was_lost_stays_settled(any_stage, work):
     jobs = [work.enqueue(number) for number in range(3)]
     worker = any_stage.a_worker()
     worker.turn()
+    wait_for_reports(worker, 3)
     any_stage.store.fail_after("exchange", 2)
     turn_past_faults(any_stage, worker, lambda: not worker.runs)
     assert [job.refresh().state for job in jobs] == ["succeeded"] * 3
@@ -46,6 +56,18 @@ def test_a_settled_job_whose_reply_was_lost_stays_settled(any_stage, work):
     assert [job.attempts for job in jobs] == [1, 1, 1]
     assert all(len(any_stage.app.jobs.history(job.id)) == 3 for job in jobs)
     assert any_stage.still.recount() == {}
+    assert any_stage.names("job.succeeded", "job.refused") == ["job.succeeded"] * 3
+
+
+def test_a_job_that_is_not_kept_and_whose_reply_was_lost_has_succeeded(any_stage):
+    job = any_stage.app.task(name="work", keep=False)(lambda: None).enqueue()
+    worker = any_stage.a_worker()
+    worker.turn()
+    wait_for_reports(worker, 1)
+    any_stage.store.fail_after("exchange")
+    turn_past_faults(any_stage, worker, lambda: not worker.runs)
+    assert any_stage.names("job.succeeded", "job.refused") == ["job.succeeded"]
+    assert any_stage.app.jobs.list().items == [], job
 
 
 @pytest.mark.parametrize("signal", [ValueError("no stamp"), Retry(after="1h"), Snooze(after="1h")])
@@ -57,9 +79,11 @@ def test_a_retry_whose_reply_was_lost_spends_one_attempt(any_stage, signal):
     job = fail.enqueue()
     worker = any_stage.a_worker()
     worker.turn()
+    wait_for_reports(worker, 1)
     any_stage.store.fail_after("exchange")
     turn_past_faults(any_stage, worker, lambda: not worker.runs)
     assert (job.refresh().state, job.attempts) == ("scheduled", 1)
+    assert any_stage.names("job.refused") == []
 
 
 def test_a_claim_whose_reply_was_lost_runs_out_and_is_done_by_others(stage):
@@ -182,3 +206,24 @@ def test_a_lost_reply_of_the_last_call_before_a_stop_hands_nothing_out_twice(any
     any_stage.store.fail_after("exchange")
     turn_past_faults(any_stage, worker, worker.drained.is_set)
     assert (job.refresh().state, job.record.deaths, job.record.failures) == ("queued", 0, 0)
+
+
+def test_a_lease_keeper_says_once_that_the_store_is_away_and_once_that_it_is_back(stage, gate):
+    """Between two renewals it asks the store nothing, which does not show that the store is back."""
+
+    @stage.app.task
+    def hold() -> None:
+        gate.wait(PATIENCE)
+
+    hold.enqueue()
+    worker = stage.a_worker()
+    keeper = stage.a_keeper(worker)
+    worker.turn()
+    stage.store.fail("extend_leases", 3)
+    stage.skip(2)
+    for _ in range(6):
+        keeper._guarded_turn()
+    assert stage.names("store.") == ["store.unavailable", "store.back"]
+    assert stage.store.calls["extend_leases"] == 4
+    gate.set()
+    stage.work_off(worker)

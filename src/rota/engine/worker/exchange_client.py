@@ -16,10 +16,10 @@ import msgspec
 from rota.engine.executors.run import words_of
 from rota.engine.worker.capacity import MAX_BATCH
 from rota.engine.worker.log_keeper import flush_lines, flush_progress
-from rota.errors import StoreSealed, StoreUnavailable
+from rota.errors import StoreError, StoreSealed, StoreUnavailable
 from rota.failpoints import reach
 from rota.model.jobs.outcome import Succeeded, Undecodable
-from rota.model.jobs.settle import settle
+from rota.model.jobs.settle import settle, was_recorded
 
 if TYPE_CHECKING:
     from random import Random
@@ -87,11 +87,14 @@ class ExchangeClient:
 
     def exchange(self) -> CompletedExchange:
         """Send one batch of reports and claim as many jobs as the worker has capacity for."""
+        is_repeated = bool(self._unanswered)
         reports = self._next_batch()
         wanted = self._reserve_capacity()
         claimed = 0
         try:
             done = self._exchange(reports, wanted)
+            if is_repeated and done.reply.refused:
+                done = self._without_recorded(done)
             claimed = len(done.reply.claimed)
         finally:
             self._release_capacity(wanted - claimed)
@@ -150,6 +153,18 @@ class ExchangeClient:
             raise
         self._clock.sync(reply.now, sent_at)
         return CompletedExchange(request, reports, sent_at, reply)
+
+    def _without_recorded(self, done: CompletedExchange) -> CompletedExchange:
+        """Take back refusals of reports that the first call recorded, whose reply was lost."""
+        changes = {report.change.id: report.change for report in done.reports}
+        ids = [refusal.id for refusal in done.reply.refused if refusal.why == "lease"]
+        try:
+            jobs = {job.id: job for job in self._store.get_jobs(ids)}
+        except StoreError:  # the reply has new jobs, which must start; the refusals stay
+            return done
+        recorded = {job_id for job_id in ids if was_recorded(changes[job_id], jobs.get(job_id))}
+        refused = [refusal for refusal in done.reply.refused if refusal.id not in recorded]
+        return done._replace(reply=msgspec.structs.replace(done.reply, refused=refused))
 
     def _request(self, number: int) -> Exchange:
         """The request that sends so many reports. A worker with jobs leaves those that are due within 25 ms to others.

@@ -51,7 +51,8 @@ class LeaseKeeper(Service):
         for run in timed:
             self._end_if_late(run, now)
         pause = TIMEOUT_LOOK if timed else min(LOOK, self._lease / 3)
-        if not runs or now < self._looked_at + min(LOOK, self._lease / 3):
+        is_time = bool(runs) and now >= self._looked_at + min(LOOK, self._lease / 3)
+        if not is_time and not self.is_away:  # after a failure, only an answer shows that the store is back
             return pause
         self._looked_at = now
         try:

@@ -364,6 +364,20 @@ def apply(change: Change) -> Job:
     )
 
 
+def was_recorded(change: Change, job: Job | None) -> bool:
+    """Whether a job is what this change makes of it: the reply to an earlier call that recorded it was lost."""
+    if job is None:
+        return change.is_removal
+    made = apply(change)
+    return (job.state, job.lease_no, job.attempts, job.run_at, job.finished_at) == (
+        made.state,
+        made.lease_no,
+        made.attempts,
+        made.run_at,
+        made.finished_at,
+    )
+
+
 def apply_to(current: Job, change: Change) -> Job:
     """The job after a change, with what may have been written to it since the change was decided."""
     late = current.cancel_reason if change.keeps_cancel else None
