@@ -206,6 +206,17 @@ def test_retries_are_a_whole_number(app, tick, retries):
             call()
 
 
+@pytest.mark.parametrize("option", ["retry_on", "give_up_on"])
+@pytest.mark.parametrize("errors", ["KeyError", (1,), None, (ValueError("no"),)])
+def test_errors_are_named_by_their_classes(app, option, errors):
+    with pytest.raises(BadOption, match=f"{option}=.* must be classes of exceptions"):
+        app.task(name="shop.charge", **{option: errors})(print)
+
+
+def test_one_class_of_errors_needs_no_tuple(app):
+    assert app.task(name="shop.charge", give_up_on=KeyError)(print).options.retry.give_up_on == (KeyError,)
+
+
 @pytest.mark.parametrize("duration", [5, 0.5, "", "5", "soon", "0s", "-5s", "1m1h", timedelta(seconds=-1)])
 def test_a_duration_has_a_unit_and_is_positive(app, tick, duration):
     for call in (

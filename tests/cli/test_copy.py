@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from cli.processes import wait_until
-from rota.cli.copy_progress import words
+from rota.cli.copy_progress import Lines, words
 from rota.errors import StoreUnavailable
 from rota.operations.copy import Step, move
 from rota.store.contract import Seal
@@ -260,3 +260,19 @@ def _nothing_runs(store) -> bool:
 )
 def test_steps_in_words(step, text):
     assert words(step) == text
+
+
+def test_a_part_ends_with_a_line_that_shows_all_of_it(capsys):
+    lines = Lines()
+    for done in (0, 1_000, 2_000):
+        lines(Step("copy", "jobs", done, 2_000))
+    lines(Step("copy", "logs", 0))
+    lines(Step("copy", "logs", 3))
+    lines.finish()
+    said = capsys.readouterr()
+    assert (said.out + said.err).splitlines() == [
+        "copying jobs: 0 of 2,000",
+        "copying jobs: 2,000 of 2,000",
+        "copying logs: 0",
+        "copying logs: 3",
+    ]

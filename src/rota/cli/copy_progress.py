@@ -25,25 +25,37 @@ VERBS = {"copy": "copying", "check": "checking"}
 def progress() -> Iterator[OnStep]:
     """Who hears of each step, in the form that fits stderr."""
     if not sys.stderr.isatty():
-        yield Lines()
+        lines = Lines()
+        yield lines
+        lines.finish()
         return
     with _bars() as on_step:
         yield on_step
 
 
 class Lines:
-    """A line when something new begins, and every few seconds while it goes on."""
+    """Prints a line when a part begins, every few seconds while it goes on, and when it has ended."""
 
     def __init__(self) -> None:
         self._last: tuple[str, str] | None = None
         self._said_at = 0.0
+        self._unsaid: Step | None = None  # the last step of this part, if no line shows it
 
     def __call__(self, step: Step) -> None:
         what = (step.phase, step.part)
         if what == self._last and time.monotonic() < self._said_at + SILENCE:
+            self._unsaid = step
             return
-        self._last, self._said_at = what, time.monotonic()
+        if what != self._last:
+            self.finish()
+        self._last, self._said_at, self._unsaid = what, time.monotonic(), None
         say(words(step))
+
+    def finish(self) -> None:
+        """Print how far the last part has come."""
+        if self._unsaid is not None:
+            say(words(self._unsaid))
+            self._unsaid = None
 
 
 def words(step: Step) -> str:

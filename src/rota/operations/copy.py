@@ -189,7 +189,7 @@ def _same_store(store: Store) -> Refused:
 def _not_empty(store: Store) -> Refused:
     return Refused(
         f"{store.describe()} already holds something of its own, and two systems cannot become one; "
-        "copy into an empty store, before anything is started on it"
+        "copy into an empty store, before anything is started on it, or into another namespace with --to-namespace"
     )
 
 

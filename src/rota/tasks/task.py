@@ -427,7 +427,9 @@ def make_options(
     return TaskOptions(
         queue=check_name("queue", queue),
         priority=check_priority(priority),
-        retry=RetryPolicy(check_retries(retries), _backoff(backoff), tuple(give_up_on), tuple(retry_on)),
+        retry=RetryPolicy(
+            check_retries(retries), _backoff(backoff), _errors("give_up_on", give_up_on), _errors("retry_on", retry_on)
+        ),
         timeout=fine_span_of(timeout, least=1) if timeout is not None else None,
         keep=keep,
         unique=bool(unique),
@@ -436,6 +438,15 @@ def make_options(
         executor=executor,
         memory=bytes_of(memory) if memory is not None else None,
     )
+
+
+def _errors(name: str, given: object) -> tuple[type[BaseException], ...]:
+    """The classes of errors that an option names."""
+    found = tuple(given) if isinstance(given, tuple | list | set | frozenset) else (given,)
+    for one in found:
+        if not (isinstance(one, type) and issubclass(one, BaseException)):
+            raise BadOption(f"{name}={given!r} must be classes of exceptions, such as (KeyError, ValueError)")
+    return found
 
 
 def _backoff(given: str | timedelta | Backoff | None) -> Backoff:

@@ -72,7 +72,7 @@ def _by_text(err: psycopg.Error, where: str) -> StoreError:
     if "FATAL" in text and any(words in text for words in _MISSING):
         return BadStoreUrl(f"{where}: {_fatal(text)}; create it, or name another in the URL")
     if isinstance(err, errors.OperationalError | errors.InterfaceError):
-        return StoreUnavailable(f"{where} is out of reach: {_first_line(err)}")
+        return StoreUnavailable(f"{where} is out of reach: {_first_line(err)}. Check that it runs, and the address")
     return StoreError(f"{where}: {_first_line(err)}")
 
 
