@@ -24,13 +24,12 @@ ALL_JOBS = [("tasks", "")]
 _REPEATED = ("index", "repeated")
 
 
-class Span(NamedTuple):
-    """The positions that jobs of a time can have; all between `after` and `before` are of it."""
+class Part(NamedTuple):
+    """Positions that jobs of a time can have, and whether all jobs there are of it."""
 
-    first: int = 0
-    last: int = BEYOND
-    after: int = -1
-    before: int = BEYOND + 1
+    low: int = 0
+    high: int = BEYOND
+    is_certain: bool = True
 
 
 class Listing:
@@ -48,51 +47,49 @@ class Listing:
         """Newest first, from the smallest index that has all of them; what does not match is left out."""
         if where.key is not None:
             return self._job_of_key(where, cursor)
-        span = self._span(where)
-        below = min(int(cursor) if cursor else BEYOND, span.last + 1)
         shown: list[Job] = []
-        step = limit + 1
-        while len(shown) <= limit and below > span.first:
-            asked = {**_asked(where, span), "most": limit + 1 - len(shown)}
-            found, below, is_last = self.read_step(below, span.first, step, **asked)
-            shown += [job for job in found if matches(job, where)]
-            if is_last:
+        for part in self._parts(where):
+            shown += self._list_part(where, part, int(cursor) if cursor else BEYOND, limit + 1 - len(shown))
+            if len(shown) > limit:
                 break
-            step = max(step, LONGEST_STEP)
         return page_of(shown, limit, lambda job: str(job.seq))
+
+    def _list_part(self, where: JobFilter, part: Part, below: int, most: int) -> list[Job]:
+        shown: list[Job] = []
+        below, step, is_sparse, is_last = min(below, part.high + 1), most, False, False
+        while len(shown) < most and below > part.low and not is_last:
+            asked = {**_asked(where, part), "most": most - len(shown), "is_sparse": is_sparse}
+            found, below, is_last = self.read_step(below, part.low, step, **asked)
+            shown += [job for job in found if matches(job, where)]
+            is_sparse, step = len(found) < step // 10, max(step, LONGEST_STEP)
+        return shown
 
     def read_step(self, below: int, least: int, number: int, **asked: Any) -> tuple[list[Job], int, bool]:
         """Jobs at positions from `least` to `below`, newest first unless `is_rising`; the last position that was read,
         and whether no more are left."""
-        raw, reached, examined = self._writer.connection.call(
+        raw, reached, is_last = self._writer.connection.call(
             "list", below=str(below), least=str(least), count=number, **{"sources": ALL_JOBS, **asked}
         ).body
-        return jobs_of(raw), int(reached), examined < number
+        return jobs_of(raw), int(reached), is_last is not None
 
     def count_jobs(self, where: JobFilter, limit: int) -> int:
-        """By the sizes of indexes, if one alone has these jobs: only those at the ends of a time are read."""
         if where.key is not None:
             return min(limit, len(self._job_of_key(where, None)))
-        sources, span = _sources(where), self._span(where)
-        if _attempts(where) and sources == [_REPEATED] and span == Span():
+        is_of_any_time = where.since is None and where.until is None
+        if _attempts(where) and _sources(where) == [_REPEATED] and is_of_any_time:
             most = "+inf" if where.most_attempts is None else where.most_attempts
             return min(limit, int(self._writer.read(["ZCOUNT", "attempts", where.least_attempts, most])[0]))
-        first, last = max(span.first, span.after + 1), min(span.last, span.before - 1)
-        if len(sources) > 1 or _attempts(where) or first > last:
-            return min(limit, self._count_by_steps(where, span, span.first, span.last, limit))
-        call = self._writer.connection.call
-        number = int(call("count", sources=sources, first=str(first), last=str(last), is_by_size=True).body[0])
-        for low, high in ((span.first, first - 1), (last + 1, span.last)):
-            if number < limit and low <= high:
-                number += self._count_by_steps(where, span, low, high, limit - number)
+        number = 0
+        for part in sorted(self._parts(where), key=lambda part: not part.is_certain):
+            number += self._count_part(where, part, limit - number)
         return min(limit, number)
 
-    def _count_by_steps(self, where: JobFilter, span: Span, first: int, last: int, limit: int) -> int:
-        """How many jobs at these positions a filter shows; the script looks at each."""
+    def _count_part(self, where: JobFilter, part: Part, limit: int) -> int:
+        """Up to a limit, in steps."""
         number, progress = 0, dict[str, Any]()
-        asked = {**_asked(where, span), "first": str(first), "last": str(last)}
+        asked = {**_asked(where, part), "first": str(part.low), "last": str(part.high)}
         while number < limit:
-            some, key, reached = self._writer.connection.call("count", **asked, **progress).body
+            some, key, reached = self._writer.connection.call("count", **asked, most=limit - number, **progress).body
             number += some
             if not key:
                 break
@@ -111,31 +108,32 @@ class Listing:
         jobs = self.get_jobs([holder.decode()]) if holder is not None else []
         return Page([job for job in jobs if matches(job, where) and (cursor is None or job.seq < int(cursor))])
 
-    def _span(self, where: JobFilter) -> Span:
-        """Where jobs of a time are, by the lowest and the highest position of every hour."""
+    def _parts(self, where: JobFilter) -> list[Part]:
+        """Where jobs of a time are, by the lowest and the highest position of every hour; the newest first."""
         if where.since is None and where.until is None:
-            return Span()
+            return [Part()]
         commands = (["ZRANGE", f"hours:{end}", 0, -1, "WITHSCORES"] for end in ("first", "last"))
         firsts, lasts = (_by_hour(found) for found in self._writer.read(*commands))
         since = -1 if where.since is None else where.since // HOUR
         until = BEYOND if where.until is None else where.until // HOUR
         hours = [hour for hour in firsts if since <= hour <= until]
         if not hours:
-            return Span(first=BEYOND, last=-1)
-        return Span(
-            first=min(firsts[hour] for hour in hours),
-            last=max(lasts.get(hour, BEYOND) for hour in hours),
-            after=max((lasts.get(hour, BEYOND) for hour in firsts if hour <= since), default=-1),
-            before=min((firsts[hour] for hour in firsts if hour >= until), default=BEYOND + 1),
-        )
+            return []
+        first, last = min(firsts[hour] for hour in hours), max(lasts.get(hour, BEYOND) for hour in hours)
+        low = max(first, 1 + max((lasts.get(hour, BEYOND) for hour in firsts if hour <= since), default=-1))
+        high = min(last, -1 + min((firsts[hour] for hour in firsts if hour >= until), default=BEYOND + 1))
+        if low > high:
+            return [Part(first, last, is_certain=False)]
+        parts = [Part(high + 1, last, is_certain=False), Part(low, high), Part(first, low - 1, is_certain=False)]
+        return [part for part in parts if part.low <= part.high]
 
 
-def _asked(where: JobFilter, span: Span) -> dict[str, Any]:
-    """A filter for the script: where its jobs are, their time, the positions between which all are of it, attempts."""
+def _asked(where: JobFilter, part: Part) -> dict[str, Any]:
+    """A filter for the script: where its jobs are, the states that it leaves out, attempts and time."""
     asked = {"sources": _sources(where), **_attempts(where)}
-    if where.since is None and where.until is None:
-        return asked
-    ends = {"since": where.since, "until": where.until, "certain_from": span.after, "certain_to": span.before}
+    if where.states and where.queue is None:
+        asked["rest"] = [state.value for state in State if state not in where.states]
+    ends = {} if part.is_certain else {"since": where.since, "until": where.until}
     return asked | {name: str(value) for name, value in ends.items() if value is not None}
 
 

@@ -80,6 +80,18 @@ class TestCountingJobs:
         assert {failed.id, running.id} <= {job.id for job in all_jobs(store, both)}
         assert store.count_jobs(JobFilter(states=(State.FAILED,), schedule_id="tock")) == 0
 
+    def test_counts_among_thousands_are_exact_whatever_state_most_of_them_have(self, store: Store) -> None:
+        for now, number in ((T0, 2_050), (T0 + HOUR, 80)):
+            add(store, *(a_job(schedule_id="tick", queue="ab"[n % 2]) for n in range(number)), now=now)
+            add(store, *(a_job(task="pay") for _ in range(90)), now=now)
+        failed, succeeded, cancelled, *_ = claim(store, 5, queues=("a", "b"), now=T0 + HOUR)
+        fail(store, failed, now=T0 + HOUR)
+        succeed(store, succeeded, now=T0 + HOUR)
+        settle_job(store, cancelled, Failed("boom", may_retry=True), now=T0 + HOUR)
+        for states, since in product([*STATES, (State.QUEUED, State.FAILED)], (None, T0 + 1, T0 + HOUR)):
+            where = JobFilter(states=states, schedule_id="tick", since=since)
+            assert store.count_jobs(where) == len(all_jobs(store, where, page=1_000)), where
+
 
 def _fill(store: Store) -> None:
     """Jobs of two queues, two tasks and three hours; some wait, some run, some succeeded, some failed."""

@@ -203,6 +203,15 @@ class TestFarApart:
             where = JobFilter(states=some, queue=queue, task=task)
             assert ids(all_jobs(store, where, page=190)) == ids([job for job in added if matches(job, where)])
 
+    def test_few_are_found_by_small_pages_among_many_that_do_not_match(self, store: Store, added: list[Job]) -> None:
+        ended = [(State.FAILED,), (State.SUCCEEDED, State.FAILED), (State.CANCELLED, State.FAILED)]
+        times = [(None, None), (None, T0 + 1), (T0, T0 + HOUR)]
+        for states, task, (since, until) in product(ended, ("rare.1", "rare.*"), times):
+            where = JobFilter(states=states, task=task, since=since, until=until)
+            expected = ids([job for job in added if matches(job, where)])
+            assert ids(all_jobs(store, where, page=2)) == expected, where
+            assert store.count_jobs(where) == len(expected), where
+
 
 class TestAddedTogether:
     """Lists of a task whose jobs came in batches, mixed with others and alone, and went one by one."""

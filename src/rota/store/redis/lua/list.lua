@@ -2,15 +2,26 @@
 -- filter lacks, and those of another time, are left out; Python filters by the other values.
 
 local best = chosen_source(40)  -- a source of more indexes is left to Python
-local ids, positions = {}, {}
+local other = ask.is_sparse and other_index()  -- of the jobs that were looked at before, hardly any is in it
+local ids, positions, is_last = {}, {}, true
 local lowest, highest = common_span(tonumber(ask.least), tonumber(ask.below) - 1)
-highest = highest + 1  -- the first that is too high
+local share = math.min(ask.count, math.max(100, math.ceil(2 * ask.count / #best)))  -- entries read of each index
 
 local function is_before(one, other)
   if ask.is_rising then
     return one < other
   end
   return one > other
+end
+
+-- List no jobs beyond this position: more of an index were not read.
+local function end_at(position)
+  is_last = false
+  if ask.is_rising then
+    highest = math.min(highest, position)
+  else
+    lowest = math.max(lowest, position)
+  end
 end
 
 -- Merge entries {id, position …}, which are in order, with those before, and cut off what is more than a page: entries
@@ -29,44 +40,68 @@ local function merge(some)
     end
   end
   ids, positions = all_ids, all_positions
-  if number == ask.count and ask.is_rising then
-    highest = positions[number] + 1
-  elseif number == ask.count then
-    lowest = positions[number]
+  if number == ask.count then
+    end_at(positions[number])
   end
 end
 
 local function read_index(key)
-  local low, high = string.format('%.0f', lowest), string.format('(%.0f', highest)
+  local low, high = string.format('%.0f', lowest), string.format('%.0f', highest)
+  local some
   if ask.is_rising then
-    return redis.call('ZRANGEBYSCORE', P .. key, low, high, 'WITHSCORES', 'LIMIT', 0, ask.count)
+    some = redis.call('ZRANGEBYSCORE', P .. key, low, high, 'WITHSCORES', 'LIMIT', 0, share)
+  else
+    some = redis.call('ZREVRANGEBYSCORE', P .. key, high, low, 'WITHSCORES', 'LIMIT', 0, share)
   end
-  return redis.call('ZREVRANGEBYSCORE', P .. key, high, low, 'WITHSCORES', 'LIMIT', 0, ask.count)
+  if #some == 2 * share then
+    end_at(tonumber(some[#some]))
+  end
+  return some
 end
 
-local function read_running()
-  local found = running_between(best.queue, lowest, highest - 1)
+-- Entries of running jobs, and those of an index that the other source has too, in the order of the list.
+local function in_order(found)
+  local entries = {}
   table.sort(found, function(one, other)
     return is_before(one[2], other[2])
   end)
-  local entries = {}
   for _, one in ipairs(found) do
     entries[#entries + 1], entries[#entries + 2] = one[1], one[2]
   end
   return entries
 end
 
-for _, key in ipairs(best) do
-  merge(key == 'lease' and read_running() or read_index(key))
+local function read_both(key)
+  local some, found = redis.call('ZINTER', 2, P .. key, P .. other, 'WEIGHTS', 1, 0, 'WITHSCORES'), {}
+  for n = 1, #some, 2 do
+    local position = tonumber(some[n + 1])
+    if position >= lowest and position <= highest then
+      found[#found + 1] = { some[n], position }
+    end
+  end
+  return in_order(found)
 end
-local shown, numbers = {}, shown_of(ids, positions)
-local last = #ids
+
+for _, key in ipairs(best) do
+  if key == 'lease' then
+    merge(in_order(running_between(best.queue, lowest, highest)))
+  elseif other and redis.call('ZCARD', P .. key) <= SHORT then
+    merge(read_both(key))
+  else
+    merge(read_index(key))
+  end
+end
+for n = #ids, 1, -1 do
+  if positions[n] < lowest or positions[n] > highest then
+    ids[n] = nil
+  end
+end
+local shown, numbers, last = {}, shown_of(ids), #ids
 for n, number in ipairs(numbers) do
   if ask.most and n > ask.most then
-    last = numbers[n - 1]  -- the page is full, and the rest is left for another
+    last, is_last = numbers[n - 1], false  -- the page is full, and the rest is left for another
     break
   end
   shown[n] = ids[number]
 end
-local reached = last > 0 and string.format('%.0f', positions[last]) or '0'
-return reply({ raw_jobs(shown), reached, last < #ids and ask.count or #ids })
+return reply({ raw_jobs(shown), string.format('%.0f', positions[last] or 0), is_last })

@@ -1,15 +1,12 @@
 
 -- The queue and the creation time of a job: in its record they follow its task and its payload. The payload is not decoded:
 -- cmsgpack knows no binary type.
-local WIDTHS = { [0xc4] = 1, [0xc5] = 2, [0xc6] = 4 }  -- of its length, in bytes
+local LENGTHS = { [0xc4] = '>I1', [0xc5] = '>I2', [0xc6] = '>I4' }
 local function parse(record)
   local _, head = string.find(record, '^%d+|%-?%d+|.')
   local payload = cmsgpack.unpack_one(record, string.byte(record, head) == 0xdc and head + 2 or head)
-  local width, length = WIDTHS[string.byte(record, payload + 1)], 0
-  for n = 1, width do
-    length = length * 256 + string.byte(record, payload + 1 + n)
-  end
-  local _, queue, created = cmsgpack.unpack_limit(record, 2, payload + 1 + width + length)
+  local length, first = struct.unpack(LENGTHS[string.byte(record, payload + 1)], record, payload + 2)
+  local _, queue, created = cmsgpack.unpack_limit(record, 2, first - 1 + length)
   return queue, tonumber(created)
 end
 
@@ -85,8 +82,7 @@ end
 
 local sources, best = {}, nil
 local most_keys
-local since, till = tonumber(ask.since or '-inf'), tonumber(ask['until'] or 'inf')
-local certain_from, certain_to = tonumber(ask.certain_from or '-inf'), tonumber(ask.certain_to or 'inf')
+local SHORT = 20000  -- jobs of an index that Redis intersects with another
 
 -- The first and the last position of a source's jobs.
 local function span_of(keys)
@@ -128,83 +124,87 @@ local function chosen_source(most)
   return best
 end
 
--- Leave out of the jobs, {number = true …}, those that none of these indexes has. A job is in one of them at most: the next
--- index is asked only for those that were not found yet.
-local function keep_those_in(keys, ids, left)
-  local found, unknown = {}, {}
-  for n = 1, #ids do
-    if left[n] then
-      unknown[#unknown + 1] = n
-    end
-  end
-  for _, key in ipairs(keys) do
-    local wanted, missing = {}, {}
-    for _, n in ipairs(unknown) do
-      wanted[#wanted + 1] = ids[n]
-    end
-    local values = #wanted > 0 and many_read(key == 'lease' and 'HMGET' or 'ZMSCORE', key, wanted) or {}
-    for at, n in ipairs(unknown) do
-      local is_in = values[at]
-      if is_in and key == 'lease' and keys.queue then  -- running jobs of all queues
-        is_in = queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue
-      end
-      if is_in then
-        found[n] = true
-      else
-        missing[#missing + 1] = n
-      end
-    end
-    unknown = missing
-  end
-  return found
+-- The key of the only other source, if that is one index of positions: Redis intersects it with a short index itself.
+local function other_index()
+  local other = sources[best == sources[1] and 2 or 1]
+  return #sources == 2 and #other == 1 and other[1] ~= 'lease' and other[1]
 end
 
--- Leave out those that were created at another time. Between two positions all are of the time asked for.
-local function keep_those_of_time(ids, positions, left)
-  local unsure, numbers = {}, {}
-  for n in pairs(left) do
-    if positions[n] <= certain_from or positions[n] >= certain_to then
-      unsure[#unsure + 1], numbers[#numbers + 1] = ids[n], n
+-- Divide jobs, by their numbers, into those for which a test of what a command says of them holds, and the others.
+local function divide(ids, numbers, command, key, holds)
+  local asked, kept, others = {}, {}, {}
+  for at, n in ipairs(numbers) do
+    asked[at] = ids[n]
+  end
+  local values = many_read(command, key, asked)
+  for at, n in ipairs(numbers) do
+    local value = values[at]
+    if value and (not holds or holds(value, n)) then
+      kept[#kept + 1] = n
+    else
+      others[#others + 1] = n
     end
   end
-  for n, record in ipairs(many_read('HMGET', 'job', unsure)) do
+  return kept, others
+end
+
+-- Leave out those that none of these indexes has. A job is in one of them at most: the next index is asked only for those
+-- that were not found yet.
+local function keep_those_in(keys, ids, numbers)
+  local kept, some, unknown = {}, nil, numbers
+  for _, key in ipairs(keys) do
+    if key ~= 'lease' then
+      some, unknown = divide(ids, unknown, 'ZMSCORE', key)
+    else  -- running jobs of all queues
+      some, unknown = divide(ids, unknown, 'HMGET', key, keys.queue and function(_, n)
+        return queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue
+      end)
+    end
+    if #kept == 0 then
+      kept = some
+    else
+      for _, n in ipairs(some) do
+        kept[#kept + 1] = n
+      end
+    end
+  end
+  table.sort(kept)
+  return kept
+end
+
+-- Leave out those that were created at another time.
+local function keep_those_of_time(ids, numbers)
+  local since, till = tonumber(ask.since or '-inf'), tonumber(ask['until'] or 'inf')
+  return divide(ids, numbers, 'HMGET', 'job', function(record)
     local _, created = queue_and_time(record)
-    if created < since or created >= till then
-      left[numbers[n]] = nil
-    end
-  end
+    return created >= since and created < till
+  end)
 end
 
 -- Leave out those with fewer or more attempts; all of them are in the index of attempts.
-local function keep_those_with_attempts(ids, left)
+local function keep_those_with_attempts(ids, numbers)
   local least, most = tonumber(ask.least_attempts), tonumber(ask.most_attempts or 'inf')
-  for n, attempts in ipairs(many_read('ZMSCORE', 'attempts', ids)) do
-    local number = tonumber(attempts or 0)
-    if number < least or number > most then
-      left[n] = nil
-    end
-  end
+  return divide(ids, numbers, 'ZMSCORE', 'attempts', function(attempts)
+    return tonumber(attempts) >= least and tonumber(attempts) <= most
+  end)
 end
 
 -- Which of the jobs of the chosen source, in their order, the filter shows: their numbers.
-local function shown_of(ids, positions)
-  local left, shown = {}, {}
+local function shown_of(ids)
+  local numbers = {}
   for n = 1, #ids do
-    left[n] = true
+    numbers[n] = n
   end
   for _, keys in ipairs(sources) do
-    if keys ~= best and #keys <= most_keys and next(left) then
-      left = keep_those_in(keys, ids, left)
+    if keys ~= best and #keys <= most_keys then
+      numbers = keep_those_in(keys, ids, numbers)
     end
   end
-  keep_those_of_time(ids, positions, left)
+  if ask.since or ask['until'] then
+    numbers = keep_those_of_time(ids, numbers)
+  end
   if ask.least_attempts then
-    keep_those_with_attempts(ids, left)
+    numbers = keep_those_with_attempts(ids, numbers)
   end
-  for n = 1, #ids do
-    if left[n] then
-      shown[#shown + 1] = n
-    end
-  end
-  return shown
+  return numbers
 end
