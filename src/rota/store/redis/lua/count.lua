@@ -18,18 +18,6 @@ if ask.rest and #sources == 2 and best == sources[1] and is_in_indexes and redis
 end
 local number, left = 0, WINDOW
 
-local function text(position)
-  return string.format('%.0f', position)
-end
-
-local function count_running()
-  local ids = {}
-  for n, one in ipairs(running_between(best.queue, first, last)) do
-    ids[n] = one[1]
-  end
-  number = number + #shown_of(ids)
-end
-
 -- How many jobs of an index another has, by the server's own means. Those that it has, or those that it lacks: building
 -- the answer is most of the time, and some jobs show which are fewer.
 local function count_in_both(key)
@@ -47,13 +35,8 @@ end
 local function rest_between(low, high)
   local ids = {}
   for _, key in ipairs(rest) do
-    local some
-    if key == 'lease' then
-      some = redis.call('HKEYS', P .. key)
-    else
-      some = redis.call('ZRANGEBYSCORE', P .. key, text(low), text(high), 'LIMIT', 0, WINDOW)
-    end
-    for _, id in ipairs(some) do
+    local some = key ~= 'lease' and redis.call('ZRANGEBYSCORE', P .. key, text(low), text(high), 'LIMIT', 0, WINDOW)
+    for _, id in ipairs(some or redis.call('HKEYS', P .. key)) do
       ids[#ids + 1] = id
     end
     if #ids >= WINDOW then
@@ -91,7 +74,7 @@ end
 for _, key in ipairs(first <= last and best or {}) do
   if not ask.key or key >= ask.key then
     if key == 'lease' then
-      count_running()
+      number = number + #shown_of(running_between(best.queue, first, last))
     elseif is_by_size then
       number = number + redis.call('ZCOUNT', P .. key, text(first), text(last))
     elseif other and is_whole and redis.call('ZCARD', P .. key) <= SHORT

@@ -24,7 +24,7 @@ for n = 1, #leases, 2 do
 end
 redis.call('DEL', P .. 'holders', P .. 'holding')
 for holder, bound in pairs(bounds) do
-  add_leases(holder, numbers[holder], string.format('%.0f', bound))
+  add_leases(holder, numbers[holder], text(bound))
 end
 table.sort(expired, function(one, other)
   return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])

@@ -58,8 +58,13 @@ local function add_by_time(key, entries)
   return redis.call('ZRANGE', P .. key, 0, 0)[1] ~= before
 end
 
+-- A number as text: no digit is lost.
+local function text(number)
+  return string.format('%.0f', number)
+end
+
 local function later(span)
-  return string.format('%.0f', tonumber(NOW) + span)
+  return text(tonumber(NOW) + span)
 end
 
 -- A lease: when it began and when it ends, in 32 digits each, then its fence: its number and its holder. So wide, because

@@ -18,16 +18,16 @@ local function queue_and_time(record)
   return false, 0  -- as Python shows a job that it cannot read
 end
 
--- The running jobs {id, position} of a queue, or of all, between two positions.
+-- The running jobs of a queue, or of all, between two positions; and their positions.
 local function running_between(queue, first, last)
-  local ids, found = redis.call('HKEYS', P .. 'lease'), {}
-  for n, record in ipairs(many_read('HMGET', 'job', ids)) do
+  local running, ids, positions = redis.call('HKEYS', P .. 'lease'), {}, {}
+  for n, record in ipairs(many_read('HMGET', 'job', running)) do
     local position = tonumber(position_of(record) or 0)
     if position >= first and position <= last and (not queue or queue_and_time(record) == queue) then
-      found[#found + 1] = { ids[n], position }
+      ids[#ids + 1], positions[#ids + 1] = running[n], position
     end
   end
-  return found
+  return ids, positions
 end
 
 -- The keys of the indexes that a source of jobs is made of.
@@ -160,12 +160,8 @@ local function keep_those_in(keys, ids, numbers)
         return queue_and_time(redis.call('HGET', P .. 'job', ids[n])) == keys.queue
       end)
     end
-    if #kept == 0 then
-      kept = some
-    else
-      for _, n in ipairs(some) do
-        kept[#kept + 1] = n
-      end
+    for _, n in ipairs(some) do
+      kept[#kept + 1] = n
     end
   end
   table.sort(kept)
