@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rota.failpoints import reach
@@ -22,7 +20,7 @@ from rota.store.redis.codec import (
     unreadable,
     waiting_job,
 )
-from rota.store.redis.indexes import named_runs, run_commands, settle_commands
+from rota.store.redis.indexes import runs_of, settle_commands
 from rota.store.redis.upkeep import fail_unreadable
 from rota.store.shared.matching import is_held_by
 
@@ -70,11 +68,12 @@ class Exchanger:
         """Exchange. `direct` receives the job that was claimed for this worker and that no message has brought."""
         settled = request.settled
         reply = self._call(request, direct, settled, now, count_runs(settled))
-        refused, left, raw, next_due_at, lookahead, taken = reply.body[:6]
-        uncounted = [] if taken is None else count_runs([settled[number - 1] for number in taken])
-        refusals = [Refusal(job_id.decode(), why.decode(), reason.decode()) for job_id, why, reason in refused]
+        refused, left, raw, next_due_at, lookahead = reply.body[:5]
+        refusals = [Refusal(settled[n - 1].id, why.decode(), reason.decode()) for n, why, reason in refused]
+        others = {*left, *(n for n, _, _ in refused)}  # the runs of all were counted, or of none
+        uncounted = count_runs(change for n, change in enumerate(settled, 1) if n not in others) if others else []
         if uncounted:  # before anything else fails: if these are reported again, they are refused
-            self._writer.write(*run_commands(minute_of(reply.now), uncounted))
+            self._writer.write(["RUNS", minute_of(reply.now), runs_of(uncounted)])
         if left:
             rest = [settled[number - 1] for number in left]
             refusals += self._changer.apply(
@@ -110,7 +109,7 @@ class Exchanger:
             holder=request.holder,
             kinds=[(fence_of(number, request.holder), *kind) for number, *kind in kinds],
             settled=rows,
-            runs=[*chain.from_iterable(named_runs(runs))],
+            runs=runs_of(runs),
             want=min(request.want - len(direct), MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,
@@ -122,8 +121,8 @@ class Exchanger:
             known=self._direct_claims.last_taken(request.holder),
         )
         reach("exchange.after_commit")
-        if reply.body[6] is not None:
-            *raw, claimed_at = reply.body[6]
+        if reply.body[5] is not None:
+            *raw, claimed_at = reply.body[5]
             for job in self._claimed(raw, request.holder, int(claimed_at)):
                 direct += self._direct_claims.take_returned(request.holder, job)
         return reply
@@ -132,16 +131,16 @@ class Exchanger:
         """Claimed jobs; one that cannot be read is failed with the reason, and the others go on."""
         ids, queues, records, standings, ready, till = raw
         until, none = int(till), [None] * len(ids)
-        if not standings and not ready:
-            with suppress(*UNREADABLE):
-                return [claimed_job(ids[n].decode(), record, holder, now, until) for n, record in enumerate(records)]
         jobs = []
         for name, queue, record, standing, since in zip(
             ids, queues, records, standings or none, ready or none, strict=True
         ):
             job_id = name.decode()
             try:
-                jobs.append(claim(waiting_job(job_id, record, standing, since), holder, now, until))
+                if standing is None and since is None:
+                    jobs.append(claimed_job(job_id, record, holder, now, until))
+                else:
+                    jobs.append(claim(waiting_job(job_id, record, standing, since), holder, now, until))
             except UNREADABLE as err:
                 fail_unreadable(self._writer, unreadable(job_id, record, err, queue.decode()), record, now)
         return jobs

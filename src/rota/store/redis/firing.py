@@ -64,7 +64,7 @@ def _read_for(firing: Firing) -> ScheduleRead:
         ledger_from=firing.schedule.fired_through,
         jobs=[shot.job.id for shot in firing.shots],
         fire_times=[shot.job.fire_at or 0 for shot in firing.shots],
-        needs_live=any(shot.when_busy != "allow" for shot in firing.shots),
+        jobs_in=("live",) if any(shot.when_busy != "allow" for shot in firing.shots) else (),
     )
 
 

@@ -35,7 +35,7 @@ from rota.store.redis.indexes import (
     free_commands,
     held_by,
     job_commands,
-    run_commands,
+    runs_of,
 )
 from rota.store.shared.changing import Counts
 from rota.store.shared.importing import imported
@@ -393,7 +393,7 @@ class GuardedWrite:
         commands += self._ledger_commands()  # before a removed schedule's ledger goes
         commands += self._commands
         commands += [["HINCRBY", "count", f"{queue}|{name}", number] for queue, name, number in self.counts.rows()]
-        commands += run_commands(self.counts.minute, self.counts.runs)
+        commands.append(["RUNS", self.counts.minute, runs_of(self.counts.runs)])
         return {
             "jobs": [(job_id, found.guard if (found := self._found.jobs[job_id]) else None) for job_id in self._before],
             "guards": [(command, to_script(answer)) for command, answer in self._guards.items()],

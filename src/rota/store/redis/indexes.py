@@ -97,15 +97,10 @@ def _moves(job_id: str, before: Job | None, after: Job | None, indexes_of: Calla
     return [["ZREM", key, job_id] for key in old if key not in new] + added
 
 
-def named_runs(runs: Iterable[int]) -> Iterator[tuple[str, int]]:
-    """The numbers of settled runs that are not 0, each with the name under which its minute stores it."""
-    return ((name, number) for name, number in zip(NAMES, runs, strict=False) if number)
-
-
-def run_commands(minute: int, runs: Iterable[int]) -> list[Command]:
-    """The commands that add numbers of settled runs to a minute, and the minute to the index of minutes."""
-    added: list[Command] = [["HINCRBY", f"series:{minute}", name, number] for name, number in named_runs(runs)]
-    return [*added, ["ZADD", "series", minute, minute]] if added else []
+def runs_of(numbers: Iterable[int]) -> list[str | int]:
+    """The numbers of settled runs that are not 0, each behind the name under which its minute stores it."""
+    named = zip(NAMES, numbers, strict=False)
+    return [part for name, number in named if number for part in (name, number)]
 
 
 def job_commands(job_id: str, before: Job | None, after: Job | None) -> Iterator[Command]:

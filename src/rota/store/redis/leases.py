@@ -56,8 +56,9 @@ class Leases:
 
     def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
         if reports:
-            fenced = [(job_id, fence_of(lease_no, holder), text) for job_id, lease_no, text in reports]
-            self._connection.call("progress", reports=fenced)
+            self._writer.write(
+                *(["PROGRESS", job_id, fence_of(number, holder), text] for job_id, number, text in reports)
+            )
 
     def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:
         asked = self._connection.call("cancel", ids=list(ids), reason=reason or "cancelled").body

@@ -58,4 +58,4 @@ def _decided(ids: Sequence[str], wanted: ScheduleRead, write: GuardedWrite) -> t
 
 def _read_for(name: str, jobs: Sequence[Job]) -> ScheduleRead:
     since = min(job.after_at or job.run_at for job in jobs)
-    return ScheduleRead(name=name, ledger_from=since, needs_live=True, known=[job.id for job in jobs])
+    return ScheduleRead(name=name, ledger_from=since, jobs_in=("live",), known=[job.id for job in jobs])

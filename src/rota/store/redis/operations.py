@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,6 +11,7 @@ from rota.model.jobs.series import NAMES, buckets_of, minutes_within
 from rota.model.lock import decide_lock
 from rota.store.redis.codec import binary, jobs_of, lock_of, log_line_of, pack_lock, pack_log_line
 from rota.store.redis.guarded_write import GuardedWrite
+from rota.store.shared.batching import grouped
 from rota.store.shared.changing import Counts
 from rota.store.shared.unpacking import node_from
 
@@ -73,11 +75,11 @@ class Operations:
     # Logs.
 
     def append_logs(self, lines: Sequence[LogLine]) -> None:
-        by_job: dict[str, list[str | msgspec.Raw]] = {}
-        for line in lines:
-            by_job.setdefault(line.job_id, [line.job_id]).append(binary(pack_log_line(line)))
+        by_job = grouped(lines, attrgetter("job_id")).items()
         if by_job:
-            self._connection.call("log", logs=list(by_job.values()))
+            self._writer.write(
+                *(["LOG", job_id, [binary(pack_log_line(line)) for line in some]] for job_id, some in by_job)
+            )
 
     def list_logs(self, job_id: str, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
         step = limit if start is None and end is None else max(limit, LOG_STEP)

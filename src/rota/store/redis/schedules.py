@@ -32,8 +32,7 @@ class ScheduleRead(NamedTuple):
 
     name: str
     ledger_from: int  # entries of the ledger that end at or after this may be touched
-    needs_live: bool  # whether its live jobs matter: if they may overlap, they do not, and may be many
-    needs_soon: bool = False  # whether jobs that were created before they are due matter
+    jobs_in: Sequence[str] = ()  # indexes whose jobs matter: "live" (many, if they may overlap), "soon" (not due yet)
     jobs: Sequence[str] = ()  # that it may make
     fire_times: Sequence[int] = ()  # their nominal times
     known: Sequence[str] = ()  # jobs that exist, and that it may change
@@ -50,8 +49,7 @@ class ScheduleRead(NamedTuple):
     @property
     def indexes(self) -> list[Command]:
         """What finds the jobs that matter."""
-        names = [*(["live"] if self.needs_live else []), *(["soon"] if self.needs_soon else [])]
-        return [["ZRANGE", f"{name}:{self.name}", 0, -1] for name in names]
+        return [["ZRANGE", f"{index}:{self.name}", 0, -1] for index in self.jobs_in]
 
 
 class Schedules:
@@ -67,8 +65,7 @@ class Schedules:
             ScheduleRead(
                 name=edit.id,
                 ledger_from=min((skip.after_at for skip in edit.skips), default=edit.after.fired_through),
-                needs_live=edit.revoke is not None,
-                needs_soon=edit.revoke is not None,
+                jobs_in=() if edit.revoke is None else ("live", "soon"),
                 jobs=[job.id for job in edit.jobs],
                 fire_times=[job.fire_at or 0 for job in edit.jobs],
             )

@@ -69,12 +69,9 @@ def warnings_of(settings: Mapping[str, str], address: str) -> list[str]:
 
 
 def _setting(command: Callable[..., Any], name: str) -> str:
-    found = command("CONFIG GET", name)
-    if isinstance(found, dict):
-        values = [value for key, value in found.items() if _text(key) == name]
-    else:
-        values = list(found or ())[1:2]
-    return _text(values[0]) if values else ""
+    found = command("CONFIG GET", name) or {}
+    values = found.values() if isinstance(found, dict) else found[1:2]
+    return next(map(_text, values), "")
 
 
 def _text(value: object) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rota.store.redis.adding import joined, request_of
-from rota.store.redis.codec import encode, pack_last, pack_schedule, schedule_head
+from rota.store.redis.adding import request_of
+from rota.store.redis.codec import binary, encode, pack_last, pack_schedule, schedule_head
 from rota.store.shared.batching import number_plain
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _values(firings: Sequence[Firing], advance: Advance, at: int) -> list[bytes]
     after = [advance(firing, firing.schedule, [job.id], at) for firing, job in zip(firings, jobs, strict=True)]
     request = {
         **request_of(jobs, at),
-        **joined("schedules", [pack_schedule(schedule) for schedule in after]),
+        "schedules": [binary(pack_schedule(schedule)) for schedule in after],
         "names": [schedule.id for schedule in after],
         "guards": [schedule_head(firing.schedule).decode() for firing in firings],
         "fire_times": [job.fire_at for job in jobs],

@@ -42,13 +42,11 @@ if unblocked < #ids then
   return reply(unblocked)
 end
 
--- The parts of a text, of these sizes, each behind its name, and behind what is put in front of it.
-local function paired(keys, text, sizes, in_front)
-  local pairs, reached = {}, 0
-  for n, key in ipairs(keys) do
-    pairs[2 * n - 1] = key
-    pairs[2 * n] = (in_front and in_front[n] or '') .. string.sub(text, reached + 1, reached + sizes[n])
-    reached = reached + sizes[n]
+-- Values, each behind its name, and behind what is put in front of it.
+local function paired(names, values, in_front)
+  local pairs = {}
+  for n, name in ipairs(names) do
+    pairs[2 * n - 1], pairs[2 * n] = name, (in_front and in_front[n] or '') .. values[n]
   end
   return pairs
 end
@@ -58,7 +56,7 @@ local positions, has_news = {}, false
 for n = 1, #ids do
   positions[n] = string.format('%d', last - #ids + n)
 end
-many('HSET', 'job', paired(ids, ask.records, ask.records_sizes, positions))
+many('HSET', 'job', paired(ids, ask.records, positions))
 for key, numbers in pairs(ask.by_position) do
   local entries = {}
   for n, number in ipairs(numbers) do
@@ -85,7 +83,7 @@ if has_news then
   notify('jobs')
 end
 if ask.names then
-  many('HSET', 'schedule', paired(names, ask.schedules, ask.schedules_sizes))
+  many('HSET', 'schedule', paired(names, ask.schedules))
   for n, name in ipairs(names) do
     redis.call('HSET', P .. 'last:' .. name, unpack(ask.lasts[n]))
   end

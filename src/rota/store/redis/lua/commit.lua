@@ -8,32 +8,15 @@ function OWN.AUDIT(key, id, subject, kept)
   end
 end
 
-local function is_same(one, other)
-  if type(one) ~= 'table' or type(other) ~= 'table' then
-    return (one or false) == (other or false)
-  end
-  if #one ~= #other then
-    return false
-  end
-  for n = 1, #one do
-    if not is_same(one[n], other[n]) then
+-- Whether the values of a job are those that were seen; none: there must be no such job.
+local SEEN = { 'state', 'ready_at', 'lease', 'cancel', 'end' }
+local function is_unchanged(id, seen)
+  for n, name in ipairs(seen and SEEN or {}) do
+    if redis.call('HGET', P .. name, id) ~= seen[n] then
       return false
     end
   end
-  return true
-end
-
--- Whether a job is unchanged: {state, ready_at, lease, cancel, end}; false: there must be none.
-local function is_unchanged(id, seen)
-  if not seen then
-    return redis.call('HEXISTS', P .. 'job', id) == 0
-  end
-  return redis.call('HEXISTS', P .. 'job', id) == 1
-    and redis.call('HGET', P .. 'state', id) == seen[1]
-    and redis.call('HGET', P .. 'ready_at', id) == seen[2]
-    and redis.call('HGET', P .. 'lease', id) == seen[3]
-    and redis.call('HGET', P .. 'cancel', id) == seen[4]
-    and redis.call('HGET', P .. 'end', id) == seen[5]
+  return redis.call('HEXISTS', P .. 'job', id) == (seen and 1 or 0)
 end
 
 local function holds(item)
@@ -43,8 +26,9 @@ local function holds(item)
     end
   end
   for _, guard in ipairs(item.guards) do
-    local command = guard[1]
-    if not is_same(redis.call(command[1], P .. command[2], unpack(command, 3)), guard[2]) then
+    local command, answer = unpack(guard)
+    local now = redis.call(command[1], P .. command[2], unpack(command, 3)) or false
+    if now ~= answer and cmsgpack.pack(now) ~= cmsgpack.pack(answer) then  -- answers may be lists
       return false
     end
   end
@@ -52,6 +36,26 @@ local function holds(item)
 end
 
 OWN.LEASE, OWN.UNLEASE = add_leases, drop_leases
+
+-- The progress of a running job, from its holder.
+function OWN.PROGRESS(id, fence, progress)
+  local lease = redis.call('HGET', P .. 'lease', id)
+  if lease and fence_of(lease) == fence then
+    redis.call('HSET', P .. 'progress', id, progress)
+  end
+end
+
+-- Append lines to the log of a job, numbered from the last, if the job exists.
+function OWN.LOG(id, lines)
+  if redis.call('HEXISTS', P .. 'job', id) == 1 then
+    local last = tonumber(redis.call('ZRANGE', P .. 'log:' .. id, -1, -1, 'WITHSCORES')[2] or 0)
+    local entries = {}
+    for n, line in ipairs(lines) do
+      entries[2 * n - 1], entries[2 * n] = text(last + n), text(last + n) .. '|' .. line
+    end
+    many('ZADD', 'log:' .. id, entries)
+  end
+end
 
 local notified = {}
 function OWN.NOTIFY(channel)

@@ -1,7 +1,8 @@
 -- Settle some jobs and claim some. Python decided what is settled; this script checks the leases and records it.
 
--- Python commits the changes of these numbers in a step of its own: ends that release other jobs or add to a ledger, and
--- successes of jobs that were asked to stop, whose record must say so.
+-- Python gets the numbers of the changes that are refused, each with the reason; and of those that it commits in a step of
+-- its own: ends that release other jobs or add to a ledger, and successes of jobs that were asked to stop, whose record must
+-- say so.
 local refused, separate = {}, {}
 local is_separate = {}  -- by schedule: the ends of a schedule's jobs are recorded in their order
 local has_news = false
@@ -40,7 +41,7 @@ end
 -- A change is {id, kind, standing, at (finished_at or run_at), position}; and after these, if there is more to record: the
 -- schedule or false, and commands, or false if the end adds to a ledger.
 local function check(changes)
-  local ids, numbers = {}, {}
+  local ids = {}
   for n, change in ipairs(changes) do
     ids[n] = change[1]
   end
@@ -50,9 +51,9 @@ local function check(changes)
   for n, change in ipairs(changes) do
     local id, lease, cancel, kind = ids[n], leases[n], cancels[n], kinds[change[2]]
     if taken[id] or not lease or fence_of(lease) ~= kind.fence then
-      refused[#refused + 1] = { id, 'lease', '' }
+      refused[#refused + 1] = { n, 'lease', '' }
     elseif cancel and not kind.is_final then
-      refused[#refused + 1] = { id, 'cancel', cancel }
+      refused[#refused + 1] = { n, 'cancel', cancel }
     else
       taken[id] = true
       local schedule = change[6]
@@ -65,22 +66,10 @@ local function check(changes)
         end
       else
         accepted[#accepted + 1] = change
-        numbers[#accepted] = n
       end
     end
   end
-  return accepted, numbers
-end
-
--- Add what settled runs were to the minute: {name, number …}.
-local function add_runs(runs)
-  local minute = math.floor(tonumber(NOW) / 60000000)
-  for n = 1, #runs, 2 do
-    redis.call('HINCRBY', P .. 'series:' .. minute, runs[n], runs[n + 1])
-  end
-  if #runs > 0 then
-    redis.call('ZADD', P .. 'series', minute, minute)
-  end
+  return accepted
 end
 
 -- Make jobs ready, {position, id …}: whether their queue had none of that priority.
@@ -389,7 +378,7 @@ local function register(queues, next_due)
     forget_dead(queue)
   end
   local ends, most = later(ask.waits_for), math.ceil(ask.waits_for / 1000)
-  local entry = table.concat({ earlier(next_due, ends), string.format('%.0f', ask.lease_for), ask.channel }, '|')
+  local entry = table.concat({ earlier(next_due, ends), text(ask.lease_for), ask.channel }, '|')
   redis.call('HSET', P .. 'waiting', ask.holder, entry)
   redis.pcall('PEXPIRE', P .. 'waiting', most)
   for _, queue in ipairs(queues) do
@@ -402,16 +391,14 @@ if has.waiting then
   redis.call('HDEL', P .. 'waiting', ask.holder)
 end
 local direct = claimed_directly()
-local taken = false  -- the numbers of the settled changes that were accepted, if not all: Python counts their runs
 if #ask.settled > 0 then
-  local accepted, numbers = check(ask.settled)
+  local accepted = check(ask.settled)
   if #accepted > 0 then
     record(accepted)
   end
-  taken = #accepted < #ask.settled and numbers
 end
-if not taken then
-  add_runs(ask.runs)
+if #refused + #separate == 0 then  -- else Python counts the runs of the others
+  OWN.RUNS(math.floor(tonumber(NOW) / 60000000), ask.runs)
 end
 local queues = #ask.queues > 0 and open_queues() or {}
 local is_wanted = ask.want > 0 and #separate == 0  -- else jobs that those release are claimed first
@@ -438,4 +425,4 @@ next_due = earlier(next_due, next_lookahead) or false
 if ask.channel and is_wanted and #queues > 0 and not claimed[1] and not direct then
   register(queues, next_due)
 end
-return reply({ refused, separate, claimed, next_due, lookahead, taken, direct })
+return reply({ refused, separate, claimed, next_due, lookahead, direct })

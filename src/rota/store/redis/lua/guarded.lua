@@ -16,6 +16,16 @@ function OWN.LAST(schedule, fields)
   end
 end
 
+-- Add what settled runs were to their minute: {name, number …}.
+function OWN.RUNS(minute, runs)
+  for n = 1, #runs, 2 do
+    redis.call('HINCRBY', P .. 'series:' .. minute, runs[n], runs[n + 1])
+  end
+  if #runs > 0 then
+    redis.call('ZADD', P .. 'series', minute, minute)
+  end
+end
+
 local function run(commands)
   for _, command in ipairs(commands) do
     local own = OWN[command[1]]
