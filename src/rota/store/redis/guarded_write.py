@@ -86,15 +86,15 @@ class GuardedWriter:
         is_work: bool = False,
     ) -> Snapshot:
         """The clock, jobs and answers to commands at one instant; and positions reserved for new jobs."""
-        reply = self.connection.call(
-            "read", now=now, is_work=is_work, ids=ids[:WIDEST_READ], commands=commands, reserve=reserve
-        )
-        answers, raw, base = reply.body
+        asked = [*commands, ["INCRBY", "seq", reserve]] if reserve else commands
+        reply = self.connection.call("read", now=now, is_work=is_work, ids=ids[:WIDEST_READ], commands=asked)
+        answers, raw = reply.body
         jobs = snapshots_of(raw)
         if len(ids) > WIDEST_READ:
             jobs |= self.read_jobs(ids[WIDEST_READ:])
-        by_command = dict(zip(map(tuple, commands), answers, strict=True))
-        return Snapshot(reply.now, jobs, by_command, iter(range(base + 1, base + 1 + reserve)))
+        last = answers[-1] if reserve else 0
+        by_command = dict(zip(map(tuple, asked), answers, strict=True))
+        return Snapshot(reply.now, jobs, by_command, iter(range(last - reserve + 1, last + 1)))
 
     def read_jobs(self, ids: Sequence[str]) -> dict[str, JobSnapshot | None]:
         return self.snapshot(ids).jobs

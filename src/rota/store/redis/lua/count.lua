@@ -5,13 +5,13 @@
 
 local WINDOW, SAMPLE = 2000, 100
 
-local best = chosen_source()
+local best, size = chosen_source()
 table.sort(best)
 local first, last = common_span(tonumber(ask.first), tonumber(ask.last))
 local is_whole = first > tonumber(ask.first) and last < tonumber(ask.last)
 local is_in_indexes = not (ask.since or ask['until'] or ask.least_attempts)  -- else records or attempts say what matches
 local is_by_size = #sources == 1 and is_in_indexes
-local other = is_in_indexes and other_index()
+local others = is_in_indexes and other_indexes(size)
 local rest = {}  -- the indexes of the states that are not asked for, if few jobs run: those are in no order
 if ask.rest and #sources == 2 and best == sources[1] and is_in_indexes and redis.call('HLEN', P .. 'lease') < WINDOW then
   rest = SOURCES.states(false, ask.rest)
@@ -20,7 +20,7 @@ local number, left = 0, WINDOW
 
 -- How many jobs of an index another has, by the server's own means. Those that it has, or those that it lacks: building
 -- the answer is most of the time, and some jobs show which are fewer.
-local function count_in_both(key)
+local function count_in_both(key, other)
   local found = 0
   for _, position in ipairs(redis.call('ZMSCORE', P .. other, unpack(redis.call('ZRANGE', P .. key, 0, SAMPLE - 1)))) do
     found = found + (position and 1 or 0)
@@ -51,10 +51,10 @@ local function look(key, low)
   while left > 0 and number < ask.most do
     local edge = redis.call('ZRANGEBYSCORE', P .. key, text(low), text(last), 'WITHSCORES', 'LIMIT', WINDOW - 1, 1)[2]
     local high = tonumber(edge or last)
-    local others = edge and rest_between(low, high)
-    if others then
-      number, left = number + WINDOW, left - #others - #rest
-      for _, position in ipairs(many_read('ZMSCORE', key, others)) do
+    local few = edge and rest_between(low, high)
+    if few then
+      number, left = number + WINDOW, left - #few - #rest
+      for _, position in ipairs(many_read('ZMSCORE', key, few)) do
         if position and tonumber(position) >= low and tonumber(position) <= high then
           number = number - 1
         end
@@ -77,9 +77,10 @@ for _, key in ipairs(first <= last and best or {}) do
       number = number + #shown_of(running_between(best.queue, first, last))
     elseif is_by_size then
       number = number + redis.call('ZCOUNT', P .. key, text(first), text(last))
-    elseif other and is_whole and redis.call('ZCARD', P .. key) <= SHORT
-      and redis.call('ZCOUNT', P .. key, text(first), text(last)) > WINDOW then
-      number = number + count_in_both(key)
+    elseif others and is_whole and key ~= ask.key and redis.call('ZCARD', P .. key) > WINDOW then
+      for _, other in ipairs(others) do
+        number = number + count_in_both(key, other)
+      end
     else
       local low = look(key, key == ask.key and tonumber(ask.from) or first)
       if low then

@@ -1,10 +1,10 @@
 -- Jobs newest first (or oldest first), from the index that has the fewest of them. Those that another index of the
 -- filter lacks, and those of another time, are left out; Python filters by the other values.
 
-local best = chosen_source(40)  -- a source of more indexes is left to Python
-local other = ask.is_sparse and other_index()  -- of the jobs that were looked at before, hardly any is in it
+local best, size = chosen_source(40)  -- a source of more indexes is left to Python
+local others = ask.is_sparse and other_indexes(size)  -- of the jobs that were looked at before, hardly any is in it
 local share = math.min(ask.count, math.max(100, math.ceil(2 * ask.count / #best)))  -- entries read of each index
-local ids, places, is_last = {}, {}, true  -- a job's place is its position, or if the oldest come first, that below 0
+local ids, ranks, is_last = {}, {}, true  -- a rank is a position, or below 0 if the oldest come first
 local lowest, highest = common_span(tonumber(ask.least), tonumber(ask.below) - 1)
 local sign = 1
 if ask.is_rising then
@@ -14,21 +14,21 @@ end
 -- Merge entries {id, position …}, which are in order, with those before, and cut off what is more than a page: entries
 -- that come after its end are not read from other indexes.
 local function merge(some)
-  local all_ids, all_places, number, here, there = {}, {}, 0, 1, 1
+  local all_ids, all_ranks, number, here, there = {}, {}, 0, 1, 1
   while number < ask.count and (ids[here] or some[there]) do
     number = number + 1
-    local place = some[there] and sign * some[there + 1]
-    if not place or (ids[here] and places[here] > place) then
-      all_ids[number], all_places[number] = ids[here], places[here]
+    local rank = some[there] and sign * some[there + 1]
+    if not rank or (ids[here] and ranks[here] > rank) then
+      all_ids[number], all_ranks[number] = ids[here], ranks[here]
       here = here + 1
     else
-      all_ids[number], all_places[number] = some[there], place
+      all_ids[number], all_ranks[number] = some[there], rank
       there = there + 2
     end
   end
-  ids, places = all_ids, all_places
+  ids, ranks = all_ids, all_ranks
   if number == ask.count then
-    lowest, is_last = math.max(lowest, places[number]), false
+    lowest, is_last = math.max(lowest, ranks[number]), false
   end
 end
 
@@ -62,9 +62,12 @@ end
 
 -- The jobs of an index that the other source has too: the server intersects them.
 local function read_both(key)
-  local some, ids, positions = redis.call('ZINTER', 2, P .. key, P .. other, 'WEIGHTS', 1, 0, 'WITHSCORES'), {}, {}
-  for n = 1, #some, 2 do
-    ids[#ids + 1], positions[#ids + 1] = some[n], tonumber(some[n + 1])
+  local ids, positions = {}, {}
+  for _, other in ipairs(others) do
+    local some = redis.call('ZINTER', 2, P .. key, P .. other, 'WEIGHTS', 1, 0, 'WITHSCORES')
+    for n = 1, #some, 2 do
+      ids[#ids + 1], positions[#ids + 1] = some[n], tonumber(some[n + 1])
+    end
   end
   return in_order(ids, positions)
 end
@@ -72,13 +75,13 @@ end
 for _, key in ipairs(best) do
   if key == 'lease' then
     merge(in_order(running_between(best.queue, 0, math.huge)))
-  elseif other and redis.call('ZCARD', P .. key) <= SHORT then
+  elseif others then
     merge(read_both(key))
   else
     merge(read_index(key))
   end
 end
-while #ids > 0 and places[#ids] < lowest do
+while #ids > 0 and ranks[#ids] < lowest do
   ids[#ids] = nil
 end
 local shown, numbers, last = {}, shown_of(ids), #ids
@@ -89,4 +92,4 @@ for n, number in ipairs(numbers) do
   end
   shown[n] = ids[number]
 end
-return reply({ raw_jobs(shown), text(sign * (places[last] or 0)), is_last })
+return reply({ raw_jobs(shown), text(sign * (ranks[last] or 0)), is_last })

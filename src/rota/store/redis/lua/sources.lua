@@ -82,7 +82,6 @@ end
 
 local sources, best = {}, nil
 local most_keys
-local SHORT = 20000  -- jobs of an index that Redis intersects with another
 
 -- The first and the last position of a source's jobs.
 local function span_of(keys)
@@ -110,7 +109,7 @@ local function common_span(low, high)
   return low, high
 end
 
--- The source with the fewest jobs. Of the others, those with more keys than `most` are not asked about a job.
+-- The source with the fewest jobs, and how many. Of the others, those with more keys than `most` are not asked about a job.
 local function chosen_source(most)
   most_keys = most or math.huge
   local fewest
@@ -121,13 +120,15 @@ local function chosen_source(most)
       best, fewest = keys, size
     end
   end
-  return best
+  return best, fewest
 end
 
--- The key of the only other source, if that is one index of positions: Redis intersects it with a short index itself.
-local function other_index()
-  local other = sources[best == sources[1] and 2 or 1]
-  return #sources == 2 and #other == 1 and other[1] ~= 'lease' and other[1]
+-- The indexes of the only other source, if they are few, and the chosen one is so short that Redis may intersect all of it
+-- with each at once.
+local SHORT, MOST_INTERSECTED = 20000, 4
+local function other_indexes(size)
+  local others = sources[best == sources[1] and 2 or 1]
+  return size <= SHORT and #sources == 2 and #others <= MOST_INTERSECTED and not others.has_running and others
 end
 
 -- Divide jobs, by their numbers, into those for which a test of what a command says of them holds, and the others.
