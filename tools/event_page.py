@@ -82,13 +82,21 @@ def fields_of_events() -> dict[str, list[str]]:
 def _emitted(module: ast.Module) -> Iterator[tuple[str, list[str]]]:
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and _is_emit(node)]
     plain = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant) and not _is_own(call)}
-    said = set().union(*(_names_in(node) for node in ast.walk(module)))
+    functions = [getattr(events, name) for name in _called(module) if inspect.isfunction(getattr(events, name, None))]
+    sources = [module, *(ast.parse(inspect.getsource(function)) for function in functions)]
+    said = set().union(*(_names_in(node) for source in sources for node in ast.walk(source)))
     for call in calls:
         found = [field for keyword in call.keywords for field in _fields_in(keyword)]
         if isinstance(call.args[0], ast.Constant):
             yield str(call.args[0].value), found
-        else:  # a name that is worked out: one of those that the module says elsewhere
+        else:  # a name that is worked out: one that the module says elsewhere, or a function of events that it calls
             yield from ((name, found) for name in said - plain)
+
+
+def _called(module: ast.Module) -> set[str]:
+    """The names of the functions that a module calls."""
+    calls = (node.func for node in ast.walk(module) if isinstance(node, ast.Call))
+    return {function.id for function in calls if isinstance(function, ast.Name)}
 
 
 def _fields_in(keyword: ast.keyword) -> list[str]:
