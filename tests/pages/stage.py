@@ -139,6 +139,14 @@ class Tab:
     def text(self) -> str:
         return self.page.inner_text("main")
 
+    def shows(self, text: str) -> bool:
+        """Whether the page shows this, at once or after the load that a click began."""
+        ends_at = time.monotonic() + PATIENCE
+        while text not in self.text():
+            if time.monotonic() > ends_at:
+                return False
+        return True
+
     def width(self) -> int:
         return self.page.evaluate("document.documentElement.scrollWidth")
 

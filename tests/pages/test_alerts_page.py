@@ -27,7 +27,7 @@ def test_open_alerts_come_first_with_what_became_of_their_messages(alerts):
 def test_the_first_page_links_to_open_alerts(tab):
     tab.go("/")
     tab.page.locator('main a[href="/alerts"]').click()
-    assert "2 alerts are open." in tab.text()
+    assert tab.shows("2 alerts are open.")
 
 
 def test_a_rule_is_silenced_with_a_reason_and_heard_again(alerts, shop):
@@ -91,21 +91,21 @@ def test_a_rule_is_added_changed_and_removed_without_scripts(browser, shop):
         tab.page.get_by_label("Name").fill("mail-slow")
         tab.page.get_by_label("After").fill("5m")
         tab.page.get_by_role("button", name="Add the rule").click()
-        assert "Rule mail-slow was added. Nodes check it within a minute." in tab.text()
+        assert tab.shows("Rule mail-slow was added. Nodes check it within a minute.")
         rule = shop.app.alerts.rule("mail-slow")
         assert (rule.selects, rule.after, rule.channels, rule.origin) == ("mail", "5m", ["pager"], "store")
         tab.page.get_by_role("link", name="Edit: mail-slow").click()
         shop.app.alerts.put("mail-slow", when="oldest", queue="mail", after="7m", by="ben")
         tab.page.get_by_label("After").fill("10m")
         tab.page.get_by_role("button", name="Save").click()
-        assert "It was changed while you were editing" in tab.text()
+        assert tab.shows("It was changed while you were editing")
         assert tab.page.get_by_label("After").input_value() == "10m"
         tab.page.get_by_role("button", name="Save").click()
         assert shop.app.alerts.rule("mail-slow").after == "10m"
         tab.page.get_by_role("link", name="Edit: mail-slow").click()
         tab.page.get_by_role("button", name="Remove…").click()
         tab.page.get_by_role("button", name="Remove the rule").click()
-        assert "Rule mail-slow was removed." in tab.text()
+        assert tab.shows("Rule mail-slow was removed.")
         assert "mail-slow" not in [one.name for one in shop.app.alerts.rules().rules]
 
 

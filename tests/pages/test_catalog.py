@@ -115,13 +115,13 @@ def test_a_secret_that_does_not_fit_is_not_repeated(tab, shop):
     tab.page.fill("[name='arg.pin']", "hunter2")
     tab.page.click("button:has-text('Enqueue')")
     tab.page.wait_for_selector(".err")
-    assert "is not a whole number" in tab.text()
+    assert tab.shows("is not a whole number")
     assert "hunter2" not in tab.page.content()
 
 
 def test_a_task_without_arguments_says_so_and_runs(tab):
     tab.go("/catalog/usage.bill")
-    assert "The task takes no arguments." in tab.text()
+    assert tab.shows("The task takes no arguments.")
     with tab.page.expect_response(lambda answer: answer.status == 303):
         tab.page.click("button:has-text('Enqueue the job')")
 

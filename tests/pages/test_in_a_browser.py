@@ -36,9 +36,9 @@ def test_the_login_page_serves_everybody_too(browser, shop):
 def test_the_pages_are_whole_without_a_script(browser, shop):
     with Tab.open(browser, shop, java_script_enabled=False) as tab:
         tab.go("/jobs?q=state:failed")
-        assert "payments.charge(3, 384)" in tab.text()
+        assert tab.shows("payments.charge(3, 384)")
         tab.page.check(f'input[value="{shop.ids["failed"]}"]')
         tab.page.click('button[value="delete"]')
-        assert "Delete 1 job?" in tab.text()
+        assert tab.shows("Delete 1 job?")
         tab.page.click("a:has-text('Leave them as they are')")
-        assert "payments.charge(3, 384)" in tab.text()
+        assert tab.shows("payments.charge(3, 384)")

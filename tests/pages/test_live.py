@@ -139,7 +139,7 @@ def test_a_store_that_is_away_is_said_and_the_page_comes_back(browser, door, mon
             patch.setattr(type(store), "list_jobs", away)
             answer = tab.go("/jobs")
             assert answer.status == 503
-            assert "The store does not answer" in tab.text()
+            assert tab.shows("The store does not answer")
             patch.setattr(type(store), "list_jobs", listing)
             tab.page.wait_for_selector("h1:has-text('Jobs')")
 
@@ -203,4 +203,4 @@ def test_the_theme_and_the_language_are_kept(browser, door):
             "de",
             "dark",
         ]
-        assert "Wartend" in tab.text()
+        assert tab.shows("Wartend")

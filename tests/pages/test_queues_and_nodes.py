@@ -19,7 +19,7 @@ def test_a_queue_is_paused_with_a_reason_and_resumed(tab, shop):
     row.get_by_role("button").click()
     tab.page.locator("dialog:popover-open input[type=text]").fill("<b>the mail server</b> moves")
     tab.page.locator("dialog:popover-open button.prime").click()
-    assert "Queue slow is paused." in tab.text()
+    assert tab.shows("Queue slow is paused.")
     assert "<b>the mail server</b> moves" in row.inner_text()
     facts = {queue.name: queue for queue in shop.app.queues.list()}
     assert facts["slow"].is_paused
@@ -28,7 +28,7 @@ def test_a_queue_is_paused_with_a_reason_and_resumed(tab, shop):
     assert told["pause"]["reason"] == "<b>the mail server</b> moves"
     assert told["pause"]["by"] in row.inner_text()
     tab.page.locator('tr[data-name="slow"] button').click()
-    assert "Queue slow is open again." in tab.text()
+    assert tab.shows("Queue slow is open again.")
     assert not {queue.name: queue for queue in shop.app.queues.list()}["slow"].is_paused
 
 
@@ -49,7 +49,7 @@ def test_a_silent_node_comes_first_and_says_so(tab, shop):
     assert "Silent" in rows[0]
     assert "No heartbeat for" in rows[0]
     assert "0 of 4" in next(row for row in rows if "web-2" in row)
-    assert "No scheduler is alive" in tab.text()
+    assert tab.shows("No scheduler is alive")
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_the_preview_follows_what_is_typed(browser, served):
         tab.page.fill("#cron", "0 4 * * *")
         tab.page.click("button:has-text('Save')")
         tab.page.wait_for_url("**/schedules/daily")
-        assert "daily was saved" in tab.text()
+        assert tab.shows("daily was saved")
     assert str(served.app.schedules.get("daily").trigger).startswith("cron 0 4 * * *")
 
 
@@ -114,7 +114,7 @@ def test_a_schedule_is_made_without_a_script(browser, served):
         assert "Every week" in tab.page.inner_text("#preview")
         assert tab.page.input_value("#id") == "weekly"
         tab.page.click("button:has-text('Create the schedule')")
-        assert "weekly was created" in tab.text()
+        assert tab.shows("weekly was created")
         assert HOSTILE in tab.text()
     assert served.app.schedules.get("weekly").task == "mail.send"
 

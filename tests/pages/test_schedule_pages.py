@@ -144,7 +144,7 @@ def test_a_schedule_is_paused_and_resumed_without_a_script(browser, past):
         tab.page.click("button:has-text('Pause')")
         tab.page.fill("#reason-d", HOSTILE)
         tab.page.click("button:has-text('Pause the schedule')")
-        assert "rates-fetch is paused" in tab.text()
+        assert tab.shows("rates-fetch is paused")
         assert HOSTILE in tab.text()
         assert past.app.schedules.get("rates-fetch").record.pause.by == "admin"
         tab.page.click("button:has-text('Resume')")
@@ -161,7 +161,7 @@ def test_removing_asks_first(browser, past):
         tab.page.click("button:has-text('Remove…')")
         tab.page.click("button:has-text('Remove the schedule')")
         tab.page.wait_for_url("**/schedules")
-        assert "gone-soon was removed" in tab.text()
+        assert tab.shows("gone-soon was removed")
         assert "gone-soon" not in tab.page.inner_text("#list")
 
 
