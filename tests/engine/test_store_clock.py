@@ -56,3 +56,30 @@ def test_a_clock_that_is_set_back_is_followed():
     asked_at = place.clock.monotonic()
     place.clock.sync(before - 3_600_000_000, asked_at)
     assert place.clock.now() - (before - 3_600_000_000) < 2_000
+
+
+def test_a_slow_first_reply_is_no_step_when_a_fast_one_follows():
+    place = Place(1)
+    asked_at = place.clock.monotonic()
+    told = place.told()
+    place.passed += 10_000_000
+    place.clock.sync(told, asked_at)
+    place.ask()
+    assert not place.clock.steps
+    assert place.now - place.clock.now() < 100 + 2 * AWAY
+
+
+def test_a_slow_first_question_sets_back_nothing_that_another_thread_learned():
+    place = Place(1)
+
+    def slow() -> int:
+        told = place.told()
+        place.passed += 10_000_000
+        place.ask()  # of another thread, answered first
+        return told
+
+    clock = place.clock = StoreClock(slow, lambda: place.passed / 1e6)
+    known = clock.now()
+    place.ask()
+    assert place.now - known < 100 + 4 * AWAY
+    assert not clock.steps

@@ -45,27 +45,34 @@ class StoreClock:
         self._asleep = asleep or (time_asleep if monotonic is time.monotonic else lambda: 0.0)
         self._behind = (step - 1) / 1e6  # seconds that a reply may be behind the store's true time
         self._offset: float | None = None
+        self._most = float("inf")  # the offset that the replies since the last step allow
         self._slept = self._asleep()
         self._lock = Lock()
         self._stepped_at = float("-inf")  # a call that was sent earlier shows a time from before the step
         self._ahead_at = float("-inf")
         self.steps: deque[ClockStep] = deque(maxlen=MOST_STEPS)
 
-    def sync(self, now: int, asked_at: float | None = None) -> None:
+    def sync(self, now: int, asked_at: float) -> None:
         """Take over the time of a reply. It was true at some instant since the call: a late reply sets nothing back."""
         with self._lock:
-            if asked_at is not None and asked_at < self._stepped_at:
+            if asked_at < self._stepped_at:
                 return
             known = self._known()
             least = now / 1e6 - self._monotonic()
-            most = least if asked_at is None else now / 1e6 + self._behind - asked_at
-            self._offset = least if known is None else min(max(known, least), most)
-            if known is not None and asked_at is not None and abs(self._offset - known) >= STEP:
+            most = now / 1e6 + self._behind - asked_at
+            if known is None:
+                self._offset, self._most = least, most
+                return
+            is_step = least - self._most >= STEP or known - most >= STEP
+            self._offset = min(max(known, least), most)
+            self._most = most if least > self._most else min(self._most, most)
+            if is_step:
                 self._note_step(known, now)
 
     def now(self) -> int:
         if self._offset is None:
-            self.sync(self._ask())
+            asked_at = self._monotonic()
+            self.sync(self._ask(), asked_at)
         assert self._offset is not None  # noqa: S101 - narrows the type
         return round((self._monotonic() + self._offset) * 1e6)
 
@@ -82,6 +89,7 @@ class StoreClock:
         if slept < 1.0 or self._offset is None:
             return self._offset
         self._slept += slept
+        self._most += slept
         return self._offset + slept
 
     def _note_step(self, known: float, now: int) -> None:
