@@ -24,8 +24,10 @@ class Pipe:
         self.reader, self.writer = os.pipe()
         self.streams: list[io.TextIOWrapper] = []
 
-    def handler(self) -> LineHandler:
-        stream = open(os.dup(self.writer), "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: PTH123, SIM115
+    def handler(self, *, has_buffer: bool = True) -> LineHandler:
+        """On a stream that is like stderr; without a buffer, as with PYTHONUNBUFFERED."""
+        file = open(os.dup(self.writer), "wb", buffering=-1 if has_buffer else 0)  # noqa: PTH123, SIM115
+        stream = io.TextIOWrapper(file, "utf-8", "backslashreplace", line_buffering=True, write_through=not has_buffer)
         self.streams.append(stream)
         return LineHandler(stream)
 
@@ -115,11 +117,11 @@ def test_lines_of_other_letters_reach_a_pipe_in_parts_that_stay_whole(pipe):
     assert max(sizes) <= ATOMIC
 
 
-@pytest.mark.parametrize("has_poll", [True, False])
-def test_a_full_pipe_that_does_not_block_loses_nothing(pipe, monkeypatch, has_poll):
+@pytest.mark.parametrize(("has_poll", "has_buffer"), [(True, True), (False, True), (True, False)])
+def test_a_full_pipe_that_does_not_block_loses_nothing(pipe, monkeypatch, has_poll, has_buffer):
     if not has_poll:
         monkeypatch.delattr(select, "poll")
-    handler = pipe.handler()
+    handler = pipe.handler(has_buffer=has_buffer)
     os.set_blocking(handler.stream.fileno(), False)
     lines = numbered("ann", 10_000)
     is_full = threading.Event()

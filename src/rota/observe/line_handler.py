@@ -6,6 +6,7 @@ Nothing is buffered: when a call returns, the lines are written.
 
 from __future__ import annotations
 
+import io
 import logging
 import select
 import time
@@ -26,6 +27,9 @@ REPLACEABLE = ("_log", "makeRecord", "handle", "callHandlers")  # methods of Log
 
 class LineHandler(logging.StreamHandler[TextIO]):
     """Handles records as StreamHandler does, and also accepts formatted lines."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(_buffered(stream))
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -66,6 +70,14 @@ class LineHandler(logging.StreamHandler[TextIO]):
                 if now >= deadline:
                     raise
                 _wait_until_writable(self.stream, deadline - now)
+
+
+def _buffered(stream: TextIO) -> TextIO:
+    """The stream, with a buffer. PYTHONUNBUFFERED leaves stderr without one, and what a full pipe does not accept is
+    then lost without an error."""
+    if not isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+        return stream
+    return open(stream.fileno(), "w", encoding=stream.encoding, errors=stream.errors, closefd=False)
 
 
 def parts_of(text: str, most: int) -> Iterator[str]:
