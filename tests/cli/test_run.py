@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
+import sys
 
+import pytest
+
+from cli.processes import environment
 from rota.model.jobs.job import State
 
 
@@ -77,6 +83,17 @@ def test_until_empty_does_what_is_ready_and_ends(rota, started, store):
     assert [job.state for job in store.get_jobs(ready)] == [State.SUCCEEDED, State.SUCCEEDED]
     assert store.get_jobs([later])[0].state is State.SCHEDULED
     assert "nothing is ready and nothing runs: stopping" in process.stderr
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "2>&- >&- <&-", "2>&1"])
+def test_a_worker_whose_stderr_accepts_nothing_runs_jobs_all_the_same(rota, store, redirection):
+    job_id = rota.enqueue("greet", "ann")
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["sh", "-c", f"{sys.executable} -m rota worker jobs.py --until-empty {redirection}"]
+    assert subprocess.run(words, check=False, stdout=writer, env=environment()).returncode == 0
+    os.close(writer)
+    assert store.get_jobs([job_id])[0].state is State.SUCCEEDED
 
 
 def test_a_worker_takes_only_the_queues_that_it_is_given(rota, started, store):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -78,9 +79,10 @@ def write(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
 
 
 def say(*lines: str) -> None:
-    """Remarks for people, beside the data."""
-    for line in lines:
-        write(line, err=True)
+    """Remarks for people, beside the data. If stderr is a full disk or a closed pipe, the command continues."""
+    with suppress(OSError):
+        for line in lines:
+            write(line, err=True)
 
 
 def warn(text: str) -> None:
