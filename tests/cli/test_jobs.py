@@ -66,6 +66,8 @@ def test_an_empty_list_still_is_one(rota):
     assert rota.data("jobs", "list") == []
     assert rota("jobs", "list", "-o", "csv").stdout.startswith("id,task,state,")
     assert rota("jobs", "list", "--where", "state:failed").stderr == "no job matches\n"
+    said = rota("jobs", "list", "--where", "task:greet").stderr
+    assert said == "no job matches; write the task's whole name, for example task:jobs.greet\n"
 
 
 def test_a_list_says_that_there_are_more(worked):

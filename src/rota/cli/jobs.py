@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from rota.app import App
     from rota.client.jobs import LogEntry
+    from rota.inspector.search import Search
     from rota.operations.bulk import Tally
     from rota.store.contract import Store
 
@@ -69,12 +70,18 @@ def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
     search = search_from(where, store.now())
     found = list(found_jobs(store, search, shown, internals(app).registry.parameters_of, most=limit + 1))
     now = datetime_of(store.now())
-    empty = "no job matches" if where else f"{store.describe()} has no jobs"
+    empty = f"no job matches{_full_name(search)}" if where else f"{store.describe()} has no jobs"
     out.rows(found[:limit], columns(now, shown), JobFacts, lambda job: job_facts(job, shown), empty=empty)
     if not search.is_by_index:
         say(f"arguments and attempts are searched in the newest {LOOKED_THROUGH:,} jobs that match otherwise")
     if len(found) > limit:
         say(f"these are the newest {limit:,}; there are more: raise --limit, or narrow --where")
+
+
+def _full_name(search: Search) -> str:
+    """A hint for a task's name without its module: `rota enqueue` accepts it, a search needs the whole name."""
+    task = search.where.task
+    return "" if task is None or "." in task else f"; write the task's whole name, for example task:jobs.{task}"
 
 
 @jobs.command("show")
