@@ -12,9 +12,9 @@ from rota.model.audit_record import AuditRecord
 from rota.model.jobs.job import State
 from rota.model.schedules.edit import register
 from rota.store.contract import AuditFilter, ScheduleFilter
-from rota.store.postgres.codec import CODEC
-from rota.store.shared.sql_records import SqlRecords
-from rota.store.shared.sql_schedules import SqlSchedules
+from rota.store.postgres.connection import Database
+from rota.store.postgres.records import Records
+from rota.store.postgres.schedules import Schedules
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
@@ -33,6 +33,7 @@ from rota.testing.store_suite.steps import (
 )
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
+CLOSED = Database(None, None, "closed", 10.0)  # queries are made without it
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
 
 
@@ -89,7 +90,7 @@ class TestIndexes:
         ],
     )
     def test_a_list_by_tenant_or_origin_goes_through_its_index(self, sql, namespace, where, index):
-        query, values = SqlSchedules(list, CODEC, *[None] * 3).found_by(where, "s0100", 51)
+        query, values = Schedules(CLOSED, *[None] * 4).found_by(where, "s0100", 51)
         assert index in explained(sql, query, values, namespace)
 
     @pytest.mark.usefixtures("filled")
@@ -102,7 +103,7 @@ class TestIndexes:
         ],
     )
     def test_a_list_of_audit_records_goes_through_its_index(self, sql, namespace, where, index):
-        query, values = SqlRecords(list, CODEC).found_by(where, f"{T0 + 100}-x", 51)
+        query, values = Records(CLOSED).found_by(where, f"{T0 + 100}-x", 51)
         assert index in explained(sql, query, values, namespace)
 
     def test_schedules_without_a_tenant_can_be_listed(self, store):

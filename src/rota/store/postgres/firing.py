@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -62,7 +63,7 @@ class Firer:
         return [_answer(firing, holding, accepted) for firing in firings]
 
 
-class Steps(BatchSnapshot):
+class Steps(BatchSnapshot, ABC):
     """What placing occurrences finds: read once for a batch, and again after a job was stopped."""
 
     def __init__(
@@ -85,9 +86,9 @@ class Steps(BatchSnapshot):
         self._changer.stop(self._tx, job_id, reason, self._now)
         self._read()
 
+    @abstractmethod
     def write(self) -> None:
         """Write what was placed since the last time, by the batch."""
-        raise NotImplementedError
 
 
 class FiringSteps(Steps):

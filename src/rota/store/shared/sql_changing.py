@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rota.model.jobs.settle import release, still_awaited
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Tx = TypeVar("Tx", bound=Tables)
 
 
-class SqlChanger(Generic[Tx]):
+class SqlChanger(ABC, Generic[Tx]):
     """One namespace's changes. A store says how it reads and writes its jobs."""
 
     def __init__(self, ledger: SqlLedger) -> None:
@@ -66,29 +67,29 @@ class SqlChanger(Generic[Tx]):
 
     # What a store does in its own way.
 
+    @abstractmethod
     def apply(self, tx: Tx, changes: Sequence[tuple[Change, Job]], now: int) -> None:
         """Write accepted changes of the jobs beside them, and what follows from them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove_ended(self, tx: Tx, ids: Sequence[str]) -> list[str]:
         """Delete those of the jobs that have ended."""
-        raise NotImplementedError
 
+    @abstractmethod
     def get(self, tx: Tx, ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     def held_behind(self, tx: Tx, ids: Sequence[str]) -> list[Job]:
         """The jobs that wait for one of these, locked until the transaction ends."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wait_for(self, tx: Tx, job: Job, awaited: str) -> None:
         """Let a held job wait for another one."""
-        raise NotImplementedError
 
-    def record_last_runs(self, tx: Tx, last: dict[str, LastRun]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def record_last_runs(self, tx: Tx, last: dict[str, LastRun]) -> None: ...
 
+    @abstractmethod
     def drop(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Delete jobs with all that belongs to them, and leave no record."""
-        raise NotImplementedError

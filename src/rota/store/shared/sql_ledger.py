@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from rota.store.shared.ledger import fold_all
@@ -32,16 +33,16 @@ _SURPLUS = (
 )
 
 
-class SqlLedger:
+class SqlLedger(ABC):
     """One namespace's occurrences. A store says how it finds the neighbours of entries."""
 
     def __init__(self, codec: SqlCodec) -> None:
         self._codec = codec
         self._checked = ""  # the schedule that upkeep has checked last
 
+    @abstractmethod
     def neighbours(self, tx: Tables, entries: Sequence[Occurrence]) -> Iterable[Occurrence]:
         """Of each entry, the range that ends where it begins, and the first that ends after it."""
-        raise NotImplementedError
 
     def record(self, tx: Tables, entries: Sequence[Occurrence]) -> None:
         """Write entries, each joined to the ranges that it touches."""

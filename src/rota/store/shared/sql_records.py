@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from rota.store.shared.matching import audit_cursor
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rota.store.shared.sql_codec import SqlCodec
 
 
-class SqlRecords:
+class SqlRecords(ABC):
     """One namespace's entries and audit records."""
 
     def __init__(self, select: Select, codec: SqlCodec) -> None:
@@ -85,6 +86,6 @@ class SqlRecords:
         rows = sorted(map(self._codec.audit_row, first.values()))
         tx.insert("audit", AUDIT_TYPES, rows, "ON CONFLICT DO NOTHING")
 
+    @abstractmethod
     def prune(self, tx: Tables, until: int, limit: int) -> int:
         """Delete the oldest audit records until then, as the store locks them; returns how many."""
-        raise NotImplementedError

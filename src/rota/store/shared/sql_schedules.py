@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from rota.model.jobs.settle import cancel
@@ -61,7 +62,7 @@ class EditBatch:
         self.after.pop(schedule_id, None)
 
 
-class SqlSchedules(Generic[Tx]):
+class SqlSchedules(ABC, Generic[Tx]):
     """One namespace's schedules. A store says how it locks and updates them, and what it does with their jobs."""
 
     def __init__(
@@ -167,23 +168,23 @@ class SqlSchedules(Generic[Tx]):
 
     locks = ""  # what locks the rows that a query finds
 
+    @abstractmethod
     def record_problems(self, rows: Sequence[Row]) -> None:
         """Run RECORD_PROBLEM for each."""
-        raise NotImplementedError
 
-    def update(self, tx: Tx, schedules: Sequence[Schedule]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def update(self, tx: Tx, schedules: Sequence[Schedule]) -> None: ...
 
+    @abstractmethod
     def waiting_of(self, tx: Tx, schedule_id: str) -> list[Job]:
         """The jobs that the trigger created and no worker has started, locked until the transaction ends."""
-        raise NotImplementedError
 
+    @abstractmethod
     def made(self, tx: Tx, occurrences: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
         """Those of the occurrences (schedule and time) that have a job."""
-        raise NotImplementedError
 
-    def add(self, tx: Tx, jobs: Sequence[NewJob], now: int) -> list[Added]:
-        raise NotImplementedError
+    @abstractmethod
+    def add(self, tx: Tx, jobs: Sequence[NewJob], now: int) -> list[Added]: ...
 
 
 def _creates(edit: Edit) -> bool:
