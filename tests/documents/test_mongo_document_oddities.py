@@ -298,3 +298,14 @@ def test_the_package_needs_no_driver():
 
 def test_the_url_of_the_server_is_not_in_errors(orders):
     assert running_server("mongo").url() not in str(MongoSource(orders).check())
+
+
+def test_a_lock_that_is_renewed_to_the_time_that_it_has_is_kept(orders, monkeypatch):
+    orders.insert_one({"_id": 1, "sleepUntil": ago(9)})
+    source = MongoSource(orders, fields=Fields.four())
+    (locked,) = source.lock_next(1, LONG, MINUTE).documents
+    monkeypatch.setattr(source, "_lock_time", lambda _lock_for: locked.locked_until)  # its milliseconds are random
+    assert source.renew([locked], LONG) == [locked]
+    (found,) = source.search(10).documents
+    assert found.state == "running"
+    assert source.update([Update(locked=locked, sleep_until=None)])[0].verdict is Verdict.APPLIED

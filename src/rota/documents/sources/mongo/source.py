@@ -427,7 +427,7 @@ class MongoSource(Source[Document]):
         self._sides.delete(
             (one.id, one.locked_until)
             for one, now in zip(held, renewed, strict=True)
-            if one is not None and now is not None
+            if one is not None and now is not None and now.locked_until != one.locked_until
         )
         return renewed
 
