@@ -61,33 +61,20 @@ class _Reader:
         self.is_stale = False  # its file is no longer at its path, or it was opened before a fork
         # Held during a read: a connection that another thread closes meanwhile crashes the process. A signal handler
         # may read in the middle of its own thread's read.
-        self._lock = threading.RLock()
-        self._reads = 0  # in progress, of the thread that has the lock
-
-    def begin(self) -> bool:
-        """Whether it may be used now; end() must follow."""
-        self._lock.acquire()
-        if self.is_closed:
-            self._lock.release()
-            return False
-        self._reads += 1
-        return True
-
-    def end(self) -> None:
-        self._reads -= 1
-        self._lock.release()
+        self.lock = threading.RLock()
+        self.reads = 0  # in progress, of the thread that has the lock
 
     def close(self, deadline: float) -> bool:
         """Close it once its thread does not use it; False if that takes too long, or if this is that thread."""
-        if not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+        if not self.lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
         try:
-            if self._reads:
+            if self.reads:
                 return False
             self.is_closed = True
             self.connection.close()
         finally:
-            self._lock.release()
+            self.lock.release()
         return True
 
     def __del__(self) -> None:
@@ -111,47 +98,6 @@ class Translated:
             raise translate(err, self._database.path) from err
         if isinstance(err, OSError):
             raise StoreUnavailable(f"cannot use {self._database.path}: {err.strerror}") from err
-
-
-class Writing:
-    """One transaction of the connection that writes. A class, not a generator: every verb pays for it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._connection: sqlite3.Connection | None = None
-
-    def __enter__(self) -> sqlite3.Connection:
-        deadline = time.monotonic() + LOCK_PATIENCE
-        if not self._database.write_lock.acquire(timeout=LOCK_PATIENCE):  # its holder waits for another process
-            raise locked(self._database.path)
-        try:
-            with self._database.translated:
-                self._connection = self._database.begin(deadline)
-        except BaseException:
-            self._database.write_lock.release()
-            raise
-        return self._connection
-
-    def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, trace: object) -> None:
-        translated = self._database.translated
-        try:
-            with translated:
-                self._end(is_kept=err is None)
-            translated.__exit__(kind, err, trace)
-        finally:
-            self._database.write_lock.release()
-
-    def _end(self, *, is_kept: bool) -> None:
-        connection = self._connection
-        if connection is None:
-            return
-        try:
-            if is_kept:
-                connection.execute("COMMIT")
-                self._database.check_kept()
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
 
 class Database(forks.Forked):
@@ -209,21 +155,47 @@ class Database(forks.Forked):
             self._local = threading.local()
             self._writer = None
 
-    def write(self) -> Writing:
-        """A transaction that no other can interleave; committed at the end, or rolled back whole."""
-        return Writing(self)
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that no other can interleave; committed at the end, or rolled back whole.
+
+        A signal handler may raise at every call, and before the first step of a function of Python. Whatever it
+        interrupts, no transaction stays open and no lock stays held: no thread and no other process could write then.
+        """
+        deadline, connection = time.monotonic() + LOCK_PATIENCE, None
+        try:
+            if not self.write_lock.acquire(timeout=LOCK_PATIENCE):  # its holder waits for another process
+                raise locked(self.path)
+            with self.translated:
+                try:
+                    connection = self.begin(deadline)
+                    yield connection
+                    connection.execute("COMMIT")
+                    self.check_kept()
+                finally:
+                    if connection is not None and connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        finally:
+            try:  # noqa: SIM105 - suppress() is a function of Python
+                self.write_lock.release()
+            except RuntimeError:  # this thread did not get it
+                pass
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection for reading, which never waits for writers."""
         with self.translated:
-            reader = self._reader()
-            while not reader.begin():  # closed for a fork meanwhile
+            while True:
                 reader = self._reader()
-            try:
-                yield reader.connection
-            finally:
-                reader.end()
+                with reader.lock:
+                    if reader.is_closed:  # for a fork, meanwhile
+                        continue
+                    reader.reads += 1
+                    try:
+                        yield reader.connection
+                    finally:
+                        reader.reads -= 1
+                    return
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -232,11 +204,12 @@ class Database(forks.Forked):
             if connection.in_transaction:  # a signal handler reads in the middle of its own thread's snapshot
                 yield connection
                 return
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")
                 yield connection
-            finally:
-                connection.execute("COMMIT")
+            finally:  # also if a signal handler raised when it had begun: later reads would see nothing new
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
 
     @contextmanager
     def look(self, how: str = "mode=ro") -> Iterator[sqlite3.Connection]:
@@ -261,6 +234,18 @@ class Database(forks.Forked):
     def begin(self, deadline: float) -> sqlite3.Connection:
         """Take the write lock, waiting for other processes in small jittered steps."""
         connection = self._writer_here()
+        if connection.in_transaction:
+            raise StoreError(f"{self.path} cannot be written to in the middle of this thread's own write")
+        try:
+            self._wait_for_file(connection, deadline)
+            self._check(connection)
+        except BaseException:
+            if connection.in_transaction:  # an interrupt, too, can come when it has begun
+                connection.execute("ROLLBACK")
+            raise
+        return connection
+
+    def _wait_for_file(self, connection: sqlite3.Connection, deadline: float) -> None:
         pause = 0.0005
         while True:
             try:
@@ -269,7 +254,7 @@ class Database(forks.Forked):
                 if not is_busy(err) or time.monotonic() > deadline:
                     raise
             else:
-                return self._checked(connection)
+                return
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads waiters, guards nothing
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
@@ -341,19 +326,14 @@ class Database(forks.Forked):
 
     # A file that was replaced.
 
-    def _checked(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _check(self, connection: sqlite3.Connection) -> None:
         """A write transaction has begun: the file is the one at the path, and its content never went back."""
-        try:
-            why = self._what_happened(connection)
-            if why is None and self._epoch is not None:
-                self._epoch.renew(connection)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+        why = self._what_happened(connection)
         if why is not None:
             connection.execute("ROLLBACK")
             self._lose(why)
-        return connection
+        if self._epoch is not None:
+            self._epoch.renew(connection)
 
     def _what_happened(self, connection: sqlite3.Connection) -> str | None:
         found = self._watch.look()
