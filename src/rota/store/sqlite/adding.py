@@ -164,12 +164,14 @@ def _literal(value: Any) -> str:
 class _Caller:
     """A thread that adds a job. `turn` is free when the job was written, or when the thread has a group to write."""
 
-    __slots__ = ("added", "error", "group", "new", "turn")
+    __slots__ = ("added", "error", "following", "group", "has_left", "new", "turn")
 
     def __init__(self, new: NewJob) -> None:
         self.new = new
         self.turn = threading.Lock()
         self.group: list[_Caller] = []  # what this thread writes; its own job is the first
+        self.following: list[_Caller] = []  # what the next thread writes
+        self.has_left = False
         self.added: Added | None = None
         self.error: Exception | None = None
 
@@ -195,14 +197,18 @@ class GroupAdder(forks.Forked):
         if thread in self._inside:  # a signal handler, or a log handler, must not wait for its own thread
             return self._add_jobs([new])
         caller = _Caller(new)
-        self._inside.add(thread)
         try:
+            self._inside.add(thread)
             self._enter(caller)
-            with caller.turn:
-                self._write(caller.group)
+            caller.turn.acquire()
+            self._write(caller.group)
         finally:  # also after an interrupt, wherever it came: the other callers go on
-            self._leave(caller)
-            self._inside.discard(thread)
+            try:
+                self._leave(caller)
+            finally:
+                if not caller.has_left:  # it was interrupted
+                    self._leave(caller)
+                self._inside.discard(thread)
         if caller.error is not None:
             raise copy(caller.error) from caller.error  # the other callers of the group raise it, too
         # If the group was committed although its writer was interrupted, the id is there: it is not added twice.
@@ -236,15 +242,17 @@ class GroupAdder(forks.Forked):
                 caller.added = added
 
     def _leave(self, caller: _Caller) -> None:
-        """If the caller was the one that writes: the first that waits writes next, for all that wait."""
+        """If the caller was the one that writes: the first that waits writes next, for all that wait. An interrupt may
+        come at every call; the steps between are done together, and a second call does the rest."""
         with self._lock:
             if caller in self._waiting:
                 self._waiting.remove(caller)
-            if self._writer is not caller:
-                return
-            following, self._waiting = self._waiting[:MOST_GROUPED], self._waiting[MOST_GROUPED:]
-            self._writer = following[0] if following else None
-            if following:
-                following[0].group = following
-        for other in (*following[:1], *caller.group[1:]):
-            other.turn.release()
+            if self._writer is caller:
+                caller.following, self._waiting = self._waiting[:MOST_GROUPED], self._waiting[MOST_GROUPED:]
+                self._writer = caller.following[0] if caller.following else None
+                if caller.following:
+                    caller.following[0].group = caller.following
+        for other in (*caller.following[:1], *caller.group[1:]):
+            if other.turn.locked():
+                other.turn.release()
+        caller.has_left = True
