@@ -89,11 +89,12 @@ class Listing:
         number, progress = 0, dict[str, Any]()
         asked = {**_asked(where, part), "first": str(part.low), "last": str(part.high)}
         while number < limit:
-            some, key, reached = self._writer.connection.call("count", **asked, most=limit - number, **progress).body
+            reply = self._writer.connection.call("count", **asked, most=limit - number, **progress)
+            some, key, reached, chosen = reply.body
             number += some
             if not key:
                 break
-            progress = {"key": key.decode(), "from": reached.decode()}
+            progress = {"key": key.decode(), "from": reached.decode(), "chosen": chosen}
         return number
 
     def list_failures(self, since: int, limit: int) -> list[Failure]:

@@ -1,11 +1,12 @@
 -- How many jobs a filter shows between two positions, up to `most`. If one index alone has them, its size is the answer.
--- Otherwise each job is looked at, up to so many: the reply says which index was read, and how far. Two shortcuts take a
--- tenth of that time: Redis compares a short index with another itself; and in an index most of whose jobs are in a state
--- that is asked for, those in the others are looked for instead.
+-- Otherwise each job is looked at, up to so many: the reply says which source and which of its indexes was read, and how
+-- far. The next call goes on there, also if another source has fewer jobs by then. Two shortcuts take a tenth of that
+-- time: Redis compares a short index with another itself; and in an index most of whose jobs are in a state that is asked
+-- for, those in the others are looked for instead.
 
 local WINDOW, SAMPLE = 2000, 100
 
-local best, size = chosen_source()
+local best, size, chosen = chosen_source()
 table.sort(best)
 local first, last = common_span(tonumber(ask.first), tonumber(ask.last))
 local is_whole = first > tonumber(ask.first) and last < tonumber(ask.last)
@@ -84,9 +85,9 @@ for _, key in ipairs(first <= last and best or {}) do
     else
       local low = look(key, key == ask.key and tonumber(ask.from) or first)
       if low then
-        return reply({ number, key, text(low) })
+        return reply({ number, key, text(low), chosen })
       end
     end
   end
 end
-return reply({ number, false, false })
+return reply({ number, false, false, false })

@@ -109,18 +109,19 @@ local function common_span(low, high)
   return low, high
 end
 
--- The source with the fewest jobs, and how many. Of the others, those with more keys than `most` are not asked about a job.
+-- The source with the fewest jobs, or the one that an earlier call chose; how many it has, and its number. Of the others,
+-- those with more keys than `most` are not asked about a job.
 local function chosen_source(most)
   most_keys = most or math.huge
-  local fewest
+  local fewest, number
   for n, source in ipairs(ask.sources) do
     local keys, size = keys_of(source)
     sources[n] = keys
-    if not best or size < fewest then
-      best, fewest = keys, size
+    if n == ask.chosen or not (ask.chosen or best and size >= fewest) then
+      best, fewest, number = keys, size, n
     end
   end
-  return best, fewest
+  return best, fewest, number
 end
 
 -- The indexes of the only other source, if they are few, and the chosen one is so short that Redis may intersect all of it
