@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 import psycopg
 from psycopg.rows import tuple_row
-from psycopg_pool import ConnectionPool, PoolClosed
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from rota.errors import StoreError, StoreSealed, StoreUnavailable
 from rota.failpoints import reach
@@ -214,17 +214,19 @@ class Database:
         """A connection for one call or transaction, with a deadline on all of it."""
         seconds = timeout or self.timeout
         pool, connection = self._take()
-        call = self._deadlines.begin(connection, seconds)
-        has_autocommit = connection.autocommit  # a pool of the caller's may have it off; it gets it back that way
         try:
             try:
-                if not has_autocommit:
-                    connection.autocommit = True
-                yield connection
+                call = self._deadlines.begin(connection, seconds)
+                has_autocommit = connection.autocommit  # a pool of the caller's may have it off, and gets it back so
+                try:
+                    if not has_autocommit:
+                        connection.autocommit = True
+                    yield connection
+                finally:
+                    self._deadlines.end(connection)
+                    if not has_autocommit and not connection.closed:
+                        connection.autocommit = False
             finally:
-                self._deadlines.end(connection)
-                if not has_autocommit and not connection.closed:
-                    connection.autocommit = False
                 pool.putconn(connection)
         except psycopg.Error as err:
             if is_lost(err) and not isinstance(err, RETRYABLE):
@@ -268,6 +270,9 @@ class Database:
             self._replace(pool)
         except PoolClosed:
             pass  # another thread has just found it dead
+        except PoolTimeout as err:
+            self._drop_if_leaked(pool)
+            raise translate(err, self.where) from err
         except psycopg.Error as err:
             raise translate(err, self.where) from err
         pool = self._living_pool()
@@ -323,6 +328,12 @@ class Database:
         if pool is self._given:
             pool.check()
         else:
+            self._drop(pool)
+
+    def _drop_if_leaked(self, pool: ConnectionPool[Any]) -> None:
+        """After a timeout: if no calls have its connections, the next call makes a new pool. A signal handler that
+        raises while its thread waits for a connection leaves the pool one less."""
+        if pool is not self._given and self._deadlines.number < pool.max_size:
             self._drop(pool)
 
     def _drop(self, pool: ConnectionPool[Any] | None) -> None:

@@ -40,6 +40,11 @@ class Deadlines:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
+    @property
+    def number(self) -> int:
+        """How many calls are in progress."""
+        return len(self._calls)
+
     def begin(self, connection: psycopg.Connection[Any], seconds: float) -> Call:
         """From here to `end`, all calls on this connection together may take so many seconds."""
         if self._thread is None:
