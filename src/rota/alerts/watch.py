@@ -140,7 +140,8 @@ class AlertWatch(Service):
         self._warn(limits_reached(rules, seen) | self._of_stored(kept_rules))
         channels = tuple(self._plan.channels)
         busy = frozenset(name for name in channels if self.threads.is_busy(name))
-        return decide(rules, seen, kept, Context(self._app, self._node, channels, silences, now, busy))
+        context = Context(app=self._app, node=self._node, channels=channels, silences=silences, now=now, busy=busy)
+        return decide(rules, seen, kept, context)
 
     def record(self, changes: list[IncidentChange], now: int) -> None:
         """Record changes, and send the messages of those that were accepted."""

@@ -108,9 +108,10 @@ class Tenants:
 
         def decide(before: Tenant | None, now: int) -> Tenant | None:
             check_pause_end(end, now)
-            return before and msgspec.structs.replace(
-                before, updated_at=now, pause=Pause(paused_since(before.pause, now), reason, by, end, tenant=name)
-            )
+            if before is None:
+                return None
+            pause = Pause(paused_since(before.pause, now), reason=reason, by=by, until=end, tenant=name)
+            return msgspec.structs.replace(before, updated_at=now, pause=pause)
 
         return self._change(name, decide, "paused", by, expect_version)
 

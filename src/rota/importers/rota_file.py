@@ -128,7 +128,9 @@ def _spec_of(said: ExportedSchedule, registry: Registry) -> ScheduleSpec:
     timeout = None if said.timeout is None else fine_span_of(said.timeout)
     task = registry.find(said.task)
     hidden = [] if task is None else task.signature.secrets(tuple(said.args), said.kwargs, task.sender.redaction.extra)
-    call = Call(said.args, said.kwargs, said.meta, said.retries, timeout, hidden)
+    call = Call(
+        args=said.args, kwargs=said.kwargs, meta=said.meta, retries=said.retries, timeout=timeout, secrets=hidden
+    )
     request = Request(said.task, pack_call(call, what=said.task), TaskOptions())
     spec = make_spec(
         trigger_from_text(said.trigger),

@@ -100,7 +100,8 @@ class Census:
             if coming is not None:
                 next_runs[label] = min(coming / SECOND, next_runs.get(label, coming / SECOND))
         self._first.note(own, is_all=len(own) < MOST_SCHEDULES)
-        return Seen(states, failing, last_runs, next_runs, next(schedules, None) is not None)
+        is_cut = next(schedules, None) is not None
+        return Seen(states=states, failing=failing, last_runs=last_runs, next_runs=next_runs, is_cut=is_cut)
 
 
 def _next_run(schedule: Schedule, state: str, now: int) -> int | None:

@@ -37,7 +37,7 @@ class Verb(NamedTuple):
     """A change that is made by hand."""
 
     name: str
-    done: str
+    done: str  # as in "3 jobs retried"
     states: frozenset[State]  # of jobs that it fits
     act: Callable[[Store, Sequence[Job], str], Done]
     instead: Said  # what to do about a job that it does not fit
@@ -80,19 +80,25 @@ def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
 
 RETRY = Verb(
     "retry",
-    "retried",
-    FINAL - {State.SUCCEEDED},
-    _retry,
-    sentence("instead.retry", "to run a job that succeeded again, enqueue it again"),
+    done="retried",
+    states=FINAL - {State.SUCCEEDED},
+    act=_retry,
+    instead=sentence("instead.retry", "to run a job that succeeded again, enqueue it again"),
 )
 CANCEL = Verb(
     "cancel",
-    "cancelled",
-    WAITING | {State.RUNNING},
-    _cancel,
-    sentence("instead.cancel", "a job that has ended can only be deleted"),
+    done="cancelled",
+    states=WAITING | {State.RUNNING},
+    act=_cancel,
+    instead=sentence("instead.cancel", "a job that has ended can only be deleted"),
 )
-DELETE = Verb("delete", "deleted", FINAL, _delete, sentence("instead.delete", "cancel a job first, then delete it"))
+DELETE = Verb(
+    "delete",
+    done="deleted",
+    states=FINAL,
+    act=_delete,
+    instead=sentence("instead.delete", "cancel a job first, then delete it"),
+)
 
 
 def fitting(verb: Verb, search: Search) -> Search:

@@ -86,7 +86,15 @@ def _payload(
     meta = {**stored.meta, COPY_OF: original.id}
     if stored.passed is not Passed.NO and given == (stored.args, stored.kwargs):
         return pack_call(msgspec.structs.replace(stored, meta=meta), what=original.task), True
-    call = Call(*given, meta, stored.retries, stored.timeout, stored.secrets)
+    args, kwargs = given
+    call = Call(
+        args=args,
+        kwargs=kwargs,
+        meta=meta,
+        retries=stored.retries,
+        timeout=stored.timeout,
+        secrets=stored.secrets,
+    )
     return _checked_payload(registry, original, call), False
 
 

@@ -264,7 +264,14 @@ class Task(Generic[P, R]):
             signature.check_types(args, kwargs)
         extra = redact if redact is not None else self.sender.redaction.extra if args or kwargs else ()
         secrets = [] if signature.shows_all and not extra else signature.secrets(args, kwargs, extra)
-        call = Call(list(args), kwargs, overrides.meta or {}, overrides.retries, overrides.timeout, secrets)
+        call = Call(
+            args=list(args),
+            kwargs=kwargs,
+            meta=overrides.meta or {},
+            retries=overrides.retries,
+            timeout=overrides.timeout,
+            secrets=secrets,
+        )
         payload = pack_call(call, what=self.name, encode=signature.encode)
         if not (SCALARS.issuperset(map(type, args)) and SCALARS.issuperset(map(type, kwargs.values()))):
             signature.refuse_changed(args, kwargs)  # text and numbers come back as they are

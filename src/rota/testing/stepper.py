@@ -177,7 +177,7 @@ class KitWorker(Worker):
         if isinstance(outcome, (Failed, Undecodable)):
             job = Job[Any](self._jobs, run.job.id, record=run.job)
             at = datetime_of(self.clock.now())
-            self.failures.append(Failure(job, run.job.attempts + 1, at, outcome.error, error))
+            self.failures.append(Failure(job=job, attempt=run.job.attempts + 1, at=at, text=outcome.error, error=error))
         super().report(run, outcome)
 
     def _die(self, run: Run) -> None:

@@ -108,7 +108,7 @@ def _gap(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, ever
     jump = f"clocks jump from {_clock(gap[0])} to {_clock(gap[1])}"
     message = f"{_shown(swallowed)} does not exist in {zone.name} ({jump}): {what}"
     values = {**_change_values(zone, swallowed, *gap), "run_at": f"{at:%H:%M}"}
-    yield Caveat("gap", message, at, code, values)
+    yield Caveat("gap", message, at=at, code=code, values=values)
 
 
 def _fold(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, cadence: bool) -> Iterator[Caveat]:
@@ -119,7 +119,8 @@ def _fold(zone: Zone, span: Span, walls: Callable[[int, int], list[int]], *, cad
     late, early = span.lo + span.before, span.lo + span.offset
     back = f"clocks fall back from {_clock(late)} to {_clock(early)}"
     message = f"{_shown(again)} happens twice in {zone.name} ({back}): {what}"
-    yield Caveat("repeat", message, zone.datetime_of(span.lo), code, _change_values(zone, again, late, early))
+    values = _change_values(zone, again, late, early)
+    yield Caveat("repeat", message, at=zone.datetime_of(span.lo), code=code, values=values)
 
 
 def _walls(pattern: WallPattern, first: int, end: int) -> list[int]:

@@ -98,8 +98,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
         return without(self, "payload")
 
 
-class Job(Struct, frozen=True, gc=False):
-    """A job as a store keeps it. (Positional, because stores read a hundred of them from rows at a time.)"""
+class Job(Struct, frozen=True, kw_only=True, gc=False):
+    """A job as a store keeps it."""
 
     id: str
     seq: int  # rises with every job of the store: older first

@@ -133,7 +133,7 @@ def with_audit(edit: Edit, before: Schedule | None, author: Author) -> Edit:
 
 def pause(schedule: Schedule, now: int, *, reason: str, by: str, until: int | None) -> Edit:
     """Stop firing until it is resumed, or until an instant. One that is paused already has been so since then."""
-    held = Pause(paused_since(schedule.pause, now), reason, by, until)
+    held = Pause(paused_since(schedule.pause, now), reason=reason, by=by, until=until)
     return _stop(schedule, now, held.words, pause=held)
 
 
