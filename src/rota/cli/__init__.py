@@ -1,1 +1,1 @@
-"""The command line: `rota …`, or `python -m rota …`."""
+"""Defines the command line: `rota …`, or `python -m rota …`."""

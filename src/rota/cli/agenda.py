@@ -1,4 +1,4 @@
-"""agenda: what is to run in the coming days, day by day; what runs several times a day is shown in one line."""
+"""Runs `agenda`: lists the runs of the coming days. A schedule that runs several times a day takes one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @on_a_store
 @output_option
 def agenda(app: App, days: int, out: Output) -> None:
-    """What is to run in the coming days."""
+    """List the runs of the coming days."""
     store = app.open()
     now = store.now()
     entries = read_agenda(store, now, days)

@@ -1,4 +1,4 @@
-"""alerts add, edit and remove: alert rules that the store keeps."""
+"""Runs `alerts add`, `edit` and `remove`, which change the alert rules that the store keeps."""
 
 from __future__ import annotations
 

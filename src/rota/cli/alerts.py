@@ -1,4 +1,4 @@
-"""alerts: what the rules of an app have found, silences, and a test of each channel."""
+"""Runs `alerts`: lists what the rules of an app have found, silences alerts, and tests channels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ target_argument = click.argument("silenced", metavar="RULE|ID")
 
 @click.group(cls=Group)
 def alerts() -> None:
-    """Look at alerts, set rules, silence alerts, test channels."""
+    """List alerts, set rules, silence alerts, test channels."""
 
 
 @alerts.command("list")
@@ -40,7 +40,7 @@ def alerts() -> None:
 @on_a_store
 @output_option
 def list_alerts(app: App, state: str | None, out: Output) -> None:
-    """What alert rules have found: open alerts first, then the newest first."""
+    """List what alert rules have found: open alerts first, then the newest first."""
     found = list(walk(app.alerts.list, state=state, limit=LARGEST_PAGE))
     known = app.alerts.rules()
     now = datetime_of(app.open().now())
@@ -53,7 +53,7 @@ def list_alerts(app: App, state: str | None, out: Output) -> None:
 @on_a_store_or_none
 @output_option
 def list_rules(app: App, out: Output) -> None:
-    """The alert rules of the app."""
+    """List the alert rules of the app."""
     known = app.alerts.rules()
     now = datetime_of(app.open().now())
     empty = "there are no alert rules; `rota alerts add`, `alerts:` in rota.yaml or app.alerts.add() makes one"
@@ -72,7 +72,7 @@ alerts.add_command(remove_rule)
 @on_a_store
 @output_option
 def show_alert(app: App, alert_id: str, out: Output) -> None:
-    """Everything about one alert: what was found, and what became of each message."""
+    """Show everything about one alert: what was found, and what became of each message."""
     facts = app.alerts.get(alert_id)
     now = datetime_of(app.open().now())
     out.page(facts, lambda: _lines(facts, now))
@@ -161,7 +161,7 @@ def _state(one: AlertFacts) -> str:
 
 
 def _messages(one: AlertFacts) -> str:
-    """The worst that became of a message."""
+    """The worst outcome of a message."""
     states = [delivery.state for delivery in one.deliveries]
     return next((state for state in ("failed", "waiting", "sent", "dropped") if state in states), "")
 

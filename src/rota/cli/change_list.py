@@ -1,4 +1,4 @@
-"""Changes on the screen: who changed what and when, as rows for people."""
+"""Shows changes as rows of a table: who changed what, and when."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ limit_option = click.option(
 @on_a_store
 @output_option
 def schedule_changes(app: App, schedule_id: str | None, limit: int, out: Output) -> None:
-    """Who changed a schedule, when, and what; without ID: who changed anything."""
+    """List who changed a schedule, when, and what; without ID, list all changes."""
     if schedule_id is None:
         found = read_changes(app.changes, limit)
         write_changes(app, found, out, limit=limit, empty="nothing was changed yet", is_of_one=False)
@@ -49,7 +49,7 @@ def schedule_changes(app: App, schedule_id: str | None, limit: int, out: Output)
 
 
 def read_changes(pages: Callable[..., Page[Change]], limit: int) -> list[Change]:
-    """The newest so many."""
+    """The newest changes, up to the given number."""
     page = pages(limit=min(limit, LARGEST_PAGE))
     found = list(page.items)
     while page.cursor is not None and len(found) < limit:
@@ -84,7 +84,8 @@ def change_lines(changes: Sequence[Change], now: datetime) -> Iterator[str]:
 
 
 def _lines(change: Change, now: datetime, *, is_of_one: bool = True, is_short: bool = False) -> Iterator[str]:
-    """When, what and who, and below it what differs; in short, what was made or removed is left out."""
+    """The time, verb and author of each change, with its differences below. The short form omits creations and
+    removals."""
     subject = "" if is_of_one else f"{heading(f'{change.kind} {change.name}')}: "
     yield f"{beside(change.at, now)}  {subject}{change.verb} by {printable(change.by)}"
     if not (is_short and change.verb in WHOLE):

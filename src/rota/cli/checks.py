@@ -48,7 +48,7 @@ Verdict = Literal["ok", "warning", "problem"]
 
 
 class Facts(Struct, kw_only=True):
-    """What JSON and CSV say about a check."""
+    """The fields of a check in JSON and CSV."""
 
     about: str
     verdict: str
@@ -85,7 +85,7 @@ def show_checks(found: list[Check], out: Output, *, width: int = 10) -> None:
 
 
 class SchedulesSeen:
-    """What schedules come to, read a page at a time: there may be a million. Only what is wrong is kept."""
+    """The problems of schedules, which are read a page at a time: there may be a million."""
 
     def __init__(self, store: Store, most: int | None) -> None:
         self.turned_on = 0
@@ -105,12 +105,12 @@ class SchedulesSeen:
 
     @property
     def scope(self) -> str:
-        """Which were looked at, if there are more."""
+        """Which schedules were read, if there are more."""
         return "" if self.are_all else f" of the first {MOST_SCHEDULES:,}; `rota doctor --recount` looks at all"
 
 
 class Examination:
-    """What the checks look at: read once, so that they speak of one moment."""
+    """The facts that the checks use, read once, so that they are of one instant."""
 
     def __init__(self, store: Store, app: App | None, *, reads_all: bool = False) -> None:
         self.store = store
@@ -174,7 +174,7 @@ def _settings(store: Store) -> Iterator[Check]:
 
 
 def _counters(seen: Examination) -> Iterator[Check]:
-    """A fresh count reads every job, so it is left out where they are many."""
+    """Compare the counters with a fresh count. It reads every job, so it is skipped if there are many."""
     kept = sum(sum(queue.counts.values()) for queue in seen.queues)
     if kept > MOST_RECOUNTED and not seen.reads_all:
         finding = f"not compared: a fresh count would read all {kept:,} jobs; `rota doctor --recount` does"
@@ -290,7 +290,7 @@ def _tasks(seen: Examination) -> Iterator[Check]:
 
 
 def _unknown_task(task: str, schedules: list[str], *, has_jobs: bool) -> Check:
-    """A task that nobody runs, the jobs that wait for it, and what to do about either."""
+    """A task that no worker runs, the jobs that wait for it, and what to do."""
     shown = [f"schedule {name}" for name in schedules[:MOST_USERS]]
     more = ["other schedules"] if len(schedules) > MOST_USERS else []
     users = listed([*(["waiting jobs"] if has_jobs else []), *shown, *more])

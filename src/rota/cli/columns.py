@@ -1,4 +1,4 @@
-"""The columns of a table, and the colours of the words in its cells."""
+"""Defines the columns of a table, and the colours of the words in its cells."""
 
 from __future__ import annotations
 

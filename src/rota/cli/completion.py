@@ -1,7 +1,7 @@
-"""completion: the script that lets a shell complete commands, options and their values.
+"""Runs `completion`: prints the script that lets a shell complete commands, options and their values.
 
-What is completed from a store or an app is a guess offered in passing: it is read from a store that exists, within two
-seconds, and whatever goes wrong on the way means no suggestions, never an error and never a file that was not there.
+Values of a store or an app are read within two seconds, from a store that exists. If that fails for any reason, there
+are no suggestions: no error is shown, and no file is created.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def completion(shell: str) -> None:
 
 
 def offer(group: click.Group, path: str = "") -> None:
-    """Have every parameter of a name that SOURCES knows suggest its values."""
+    """Let every parameter whose name is in SOURCES suggest its values."""
     for name, command in group.commands.items():
         words = f"{path} {name}".strip()
         if isinstance(command, click.Group):
@@ -135,7 +135,7 @@ def _ends_between_words(line: str) -> bool:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Nothing that happens inside is heard or takes long: not what an app prints while it is imported, no error."""
+    """Suppress output and errors inside, such as what an app prints while it is imported, and limit the time."""
     sys.stdout.flush()
     nowhere, kept = os.open(os.devnull, os.O_WRONLY), (os.dup(1), os.dup(2))
     before = signal.signal(signal.SIGALRM, _give_up)

@@ -1,4 +1,4 @@
-"""config: the settings that count here and what the file declares, each with where it was said."""
+"""Runs `config`: shows the settings that apply and the declarations of the file, each with its origin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ APP, STORE = list(KEYS).index("app"), list(KEYS).index("store")
 
 
 class SettingFacts(Struct, kw_only=True):
-    """What JSON and CSV say about a setting; durations and sizes are text."""
+    """The fields of a setting in JSON and CSV; durations and sizes are text."""
 
     key: str
     value: Any
@@ -40,7 +40,7 @@ class SettingFacts(Struct, kw_only=True):
 
 
 class Shown(NamedTuple):
-    """A setting as it counts."""
+    """A setting with the value that applies."""
 
     key: Key
     value: Any
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line of the table, and what it says to machines."""
+    """A line of the table, and its facts."""
 
     name: str
     value: str
@@ -87,7 +87,7 @@ def show_config(target: str | None, store_url: str | None, out: Output) -> None:
 
 
 def _app(target: str | None) -> App:
-    """The app, whose code may say some settings; a bare one where it cannot be loaded."""
+    """The app, whose code may give some settings; an empty one if it cannot be loaded."""
     if target:
         try:
             return load_target(target).app

@@ -1,4 +1,4 @@
-"""copy: moves everything from one store to another, while the system is live."""
+"""Runs `copy`: copies everything from one store to another while the system is live."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOUNS = {
 
 
 class CopyFacts(Struct, kw_only=True):
-    """What is in the target now (or would be), and how it got there."""
+    """The content of the target after the copy (or a dry run), and how it was copied."""
 
     source: str
     target: str
@@ -157,14 +157,14 @@ def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFact
 
 
 def _check_new(source: Store, target: Store) -> None:
-    """Refuse what can be refused before the target is made."""
+    """Check everything that can be checked before the target is created."""
     check(source, target, is_new=True)
     if target.path is not None:
         check_can_be_made(target.path)
 
 
 def _left_in(url: str, copied: str) -> list[str]:
-    """The other namespaces of a source that was left, but for those that were copied away before."""
+    """The other namespaces of the source, without those that were copied before."""
     others = [_store(url, name) for name in _store(url, copied).namespaces() if name != copied]
     return [store.namespace for store in others if not _is_gone(store)]
 
@@ -209,7 +209,7 @@ def _sentence(facts: CopyFacts) -> str:
 
 
 def _check_somebody_is_there(source: Store, target: Store) -> None:
-    """What cannot be taken back once it has ended, a script must say twice."""
+    """A script must confirm with --yes, because a finished copy cannot be undone."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError(
             f"{source.describe()} takes no more work once it is moved to {target.describe()}, and nobody can be asked "
@@ -225,7 +225,7 @@ def _ask(source: Store, target: Store) -> None:
 
 
 def _counted(source: Store) -> dict[str, int]:
-    """How much there is of what people know by name; the rest is counted as it is copied."""
+    """How many schedules and jobs there are; the other records are counted as they are copied."""
     jobs = sum(sum(queue.counts.values()) for queue in source.list_queues())
     schedules, cursor = 0, None
     while True:
@@ -243,7 +243,7 @@ def _store(url: str, namespace: str) -> Store:
 
 
 def _existing(store: Store) -> Store:
-    """Refuse to make an empty store where somebody wants to leave a full one."""
+    """Refuse to create an empty store as the source of a copy."""
     if store.is_missing():
         raise StoreError(f"there is no store at {store.path}; check what --from names")
     check_there(store)

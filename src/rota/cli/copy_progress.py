@@ -1,4 +1,4 @@
-"""How far a copy is: bars on a terminal, a line now and then in a pipe; both on stderr."""
+"""Shows the progress of a copy on stderr: as bars on a terminal, as a line every few seconds in a pipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERBS = {"copy": "copying", "check": "checking"}
 
 @contextmanager
 def progress() -> Iterator[OnStep]:
-    """Who hears of each step, in the form that fits stderr."""
+    """The function that shows each step, in a form for this stderr."""
     if not sys.stderr.isatty():
         lines = Lines()
         yield lines

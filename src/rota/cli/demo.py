@@ -1,4 +1,4 @@
-"""demo: a sample app at work, so that there is something to look at."""
+"""Runs `demo`: starts a sample app, with a worker, a scheduler and the dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample app to look at: a small shop whose jobs recur, wait, run side by side, fail, and try again."""
+"""Defines the sample app: a small shop whose jobs recur, wait, run at the same time, fail and are retried."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _sell(app: App) -> None:
 
 
 def _keep_shop(app: App) -> None:
-    """What goes on behind the counter."""
+    """Define the background work of the shop."""
 
     @app.task(name="resize")
     def resize(photo: str, width: int) -> str:

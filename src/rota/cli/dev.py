@@ -1,4 +1,4 @@
-"""dev: as run, for a person who writes the code: a live line per job, and reloads when a file changes."""
+"""Runs `dev`: like `run`, with a live line per job, and with reloads when a file changes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _serve(
     port: int | None,
     log_level: str | None,
 ) -> int:
-    """Run the services; answer why they ended."""
+    """Run the services; return why they ended."""
     app = loaded.app
     set_up_logging(log_level or app.settings.log.level or "warning")
     lines, watching, http = LiveLines(app, shows_tracebacks=True), Watching(), None

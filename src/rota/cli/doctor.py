@@ -1,4 +1,4 @@
-"""doctor: looks for what is wrong or soon will be, and says what to do about it."""
+"""Runs `doctor`: reports problems, present and coming, and what to do about each."""
 
 from __future__ import annotations
 

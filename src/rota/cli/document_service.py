@@ -36,7 +36,7 @@ def run_queues(
     form: str | None,
     metrics_at: Address | None,
 ) -> int:
-    """Start the queues, wait for a signal, stop them; answers the exit code."""
+    """Start the queues, wait for a signal, stop them; return the exit code."""
     form = form or app.settings.log.format
     set_up_logging(level or app.settings.log.level or "info", form)
     log_documents(app, form)

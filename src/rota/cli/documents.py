@@ -1,4 +1,4 @@
-"""documents: queues whose jobs are documents of a collection or table. Runs them, and shows what is in them."""
+"""Runs `documents`: runs queues whose jobs are documents of a collection or table, and shows their documents."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def beside_an_app(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(cls=Group)
 def documents() -> None:
-    """Run queues of documents, and look into them."""
+    """Run queues of documents, and show what is in them."""
 
 
 @documents.command("run")
@@ -96,7 +96,7 @@ def run_documents(
 @beside_an_app
 @output_option
 def list_documents(app: App, name: str | None, state: str | None, limit: int, out: Output) -> None:
-    """All queues, or the documents of one, oldest first."""
+    """List all queues, or the documents of one, oldest first."""
     known = app.documents.catalogue
     if name is None:
         if state is not None:
@@ -117,7 +117,7 @@ def list_documents(app: App, name: str | None, state: str | None, limit: int, ou
 @beside_an_app
 @output_option
 def check_documents(app: App, names: tuple[str, ...], out: Output, *, fix: bool) -> None:
-    """Look for what keeps documents from running; exit with 1 if there is something."""
+    """Find what keeps documents from running; exit with 1 if there is something."""
     known = app.documents.catalogue
     queues = list(dict.fromkeys(names or known.names))
     if not queues:
@@ -138,7 +138,7 @@ def check_documents(app: App, names: tuple[str, ...], out: Output, *, fix: bool)
 @beside_an_app
 @output_option
 def show_document(app: App, name: str, document_id: str, out: Output) -> None:
-    """One document of the queue NAME: its state, times and last error."""
+    """Show one document of the queue NAME: its state, times and last error."""
     facts = app.documents.get(name, document_id)
     out.page(facts, lambda: _document_page(facts))
 
@@ -149,7 +149,7 @@ def show_document(app: App, name: str, document_id: str, out: Output) -> None:
 @beside_an_app
 @output_option
 def why_document(app: App, name: str, document_id: str, out: Output) -> None:
-    """Why the document ID of the queue NAME has not run, or what it waits for."""
+    """Explain why the document ID of the queue NAME has not run, or what it waits for."""
     facts = app.documents.why(name, document_id)
     out.page(facts, lambda: _why_page(facts))
 

@@ -1,4 +1,4 @@
-"""Signals that come before a service can heed them.
+"""Handles signals that come before a service can act on them.
 
 They are blocked from the process's first moment. A parent process takes them over as they are: they wait for it through
 its exec. A service without a parent ends quietly while it still loads. Every other command has the system's own way.
@@ -25,7 +25,7 @@ def hold() -> None:
 
 
 def release() -> None:
-    """Let them do what they do by default."""
+    """Let signals have their default effect."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
 
 

@@ -34,7 +34,7 @@ _ABOUT_CREATE = (
 
 
 def report_error(err: BaseException) -> int:
-    """Say what happened on stderr; answer the exit code."""
+    """Write the error to stderr; return the exit code."""
     match err:
         case BrokenTarget():
             say(f"{err.trace}\n")
@@ -61,7 +61,7 @@ def _error(message: str, *, hint: str = "", code: int) -> int:
 
 
 def _errors(err: BadSettings) -> int:
-    """All that is wrong, if it is not too much to read."""
+    """The complaints, or the first of them if there are many."""
     for complaint in err.complaints[:MOST_COMPLAINTS]:
         _error(complaint, code=err.exit_code)
     if len(err.complaints) > MOST_COMPLAINTS:
@@ -70,7 +70,7 @@ def _errors(err: BadSettings) -> int:
 
 
 def _in_our_words(err: click.ClickException) -> str:
-    """Click's message, as the rest of ours are written."""
+    """Click's message in the style of Rota's."""
     message = err.format_message().rstrip(".")
     return message[:1].lower() + message[1:]
 

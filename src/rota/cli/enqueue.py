@@ -1,4 +1,4 @@
-"""enqueue: send a job from the shell, and wait for it where that is asked for."""
+"""Runs `enqueue`: adds a job from the shell, and with `--wait` waits for its result."""
 
 from __future__ import annotations
 

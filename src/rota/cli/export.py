@@ -1,4 +1,4 @@
-"""export: all schedules and stored alert rules, or jobs, as text that people and programs can read.
+"""Runs `export`: writes all schedules and stored alert rules, or jobs, as text for people and programs.
 
 Pages are written as they are read.
 """

@@ -1,4 +1,4 @@
-"""jobs failures: failed jobs grouped by their cause."""
+"""Runs `jobs failures`: groups failed jobs by their cause."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @on_a_store
 @output_option
 def show_failures(app: App, last: str, out: Output) -> None:
-    """Failed jobs grouped by cause, the newest first."""
+    """Group failed jobs by cause, the newest first."""
     store = app.open()
     found = read_failures(store, last)
     now = datetime_of(store.now())

@@ -1,4 +1,4 @@
-"""Groups of commands: a mistyped one is answered with the one that was probably meant."""
+"""Defines groups of commands. A group answers a mistyped command with the most similar one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Group(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are defined: looking first, removing last."""
+        """The commands in the order of their definition: those that read come first, those that remove last."""
         del ctx
         return list(self.commands)
 

@@ -1,4 +1,4 @@
-"""health: one answer, yes or no, for supervisors and deployments."""
+"""Runs `health`: answers yes or no, for supervisors and deployments."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def health(
 
 
 def _check_self(out: Output, pid: int | None, *, is_alone: bool) -> None:
-    """A store that is away is no reason to restart this container, so it is not asked."""
+    """Ask only this process: a restart of the container would not bring back an unreachable store."""
     if not is_alone:
         raise click.UsageError("--self asks no store; leave --live, --ready and --store out")
     if not IS_SUPPORTED:
@@ -93,7 +93,7 @@ def _with_clock(store: Store, found: Finding) -> Finding:
 
 
 def _live(store: Store) -> Finding:
-    """Whether any node says that it is there."""
+    """Whether any node sends heartbeats."""
     now, nodes = store.now(), store.list_nodes()
     last = max((node.beat_at for node in nodes), default=None)
     if last is None:
@@ -105,7 +105,7 @@ def _live(store: Store) -> Finding:
 
 
 def _ready(store: Store) -> Finding:
-    """Whether live nodes take all that waits."""
+    """Whether live nodes serve all queues with waiting jobs."""
     found = _live(store)
     if not found.is_well:
         return found

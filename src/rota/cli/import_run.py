@@ -1,4 +1,4 @@
-"""What every `rota import` does with the items that it read: shows them, and writes them to the store or to a file."""
+"""Shows the items that a `rota import` has read, and writes them to the store or to a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DONE = {"add": "added", "restore": "restored", "re-time": "re-timed", "change": 
 
 
 class ImportFacts(Struct, kw_only=True):
-    """What JSON, YAML and CSV say about one item; times are UTC."""
+    """The fields of an item in JSON, YAML and CSV; times are UTC."""
 
     id: str
     name: str  # what the old system calls it
@@ -283,7 +283,7 @@ def _shown(runs: Sequence[datetime]) -> str:
 
 
 def _warnings(one: PlannedItem, now: int) -> list[str]:
-    """What to know; among it, that both systems do not agree about the next runs."""
+    """Warnings about the items, for instance that both systems disagree about the next runs."""
     differ = "the next runs of the two systems differ"
     old = one.item.old_runs
     is_same = old is None or one.state not in {"add", "unchanged"} or list(old) == _runs(one, now)

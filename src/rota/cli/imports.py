@@ -1,4 +1,4 @@
-"""import: brings the schedules of other systems into the store, or into a file."""
+"""Runs `import`: brings the schedules of other systems into the store, or into a file."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _items(app: App, choices: Choices, translate: Callable[..., list[Item]], fou
 
 
 def _import_rules(app: App, choices: Choices, rules: Sequence[tuple[str, dict[str, Any]]]) -> None:
-    """Keep the alert rules of an export in the store. One that cannot be kept is named, and the others are."""
+    """Store the alert rules of an export. One that cannot be stored is reported, and the others are stored."""
     from rota.importers.rota_file import ExportedRule  # noqa: PLC0415 - of this command alone
     from rota.model.alerts.rule import make_rule  # noqa: PLC0415 - likewise
 

@@ -1,4 +1,4 @@
-"""init: a commented rota.yaml and a sample jobs.py in the current folder. Nothing is ever overwritten."""
+"""Runs `init`: writes a commented rota.yaml and a sample jobs.py into the current folder. It overwrites nothing."""
 
 from __future__ import annotations
 

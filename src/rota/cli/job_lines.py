@@ -83,7 +83,7 @@ def log_success(event: Event) -> None:
 
 
 def extra(event: Event) -> dict[str, object]:
-    """For those who read fields."""
+    """The fields, for handlers that read them."""
     return {"rota": {"event": event.name, **event.data}}
 
 

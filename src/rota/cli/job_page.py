@@ -1,4 +1,4 @@
-"""A job on the screen: as a row of a list, and as a page."""
+"""Shows a job: as a row of a list, and as a page."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _result_lines(job: Job, redaction: Redaction) -> list[str]:
 
 
 def _when(job: Job, now: datetime) -> str:
-    """What one wants to know of its time, by its state."""
+    """The time that matters in its state."""
     match job.state:
         case State.SCHEDULED:
             return f"due {relative(datetime_of(job.run_at), now)}"
@@ -128,7 +128,7 @@ def _took(job: Job) -> str:
 
 
 def _attempts(job: Job) -> str:
-    """How often it was started, in words: of these, the budgets count those since it was last retried by hand."""
+    """How often it was started, in words. The budgets count only the attempts since it was last retried by hand."""
     if not job.attempts and not job.deaths:
         return "none yet"
     parts = [f"started {_times(job.attempts)}"]

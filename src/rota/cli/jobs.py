@@ -1,4 +1,4 @@
-"""jobs: look at them, read their logs, and retry, cancel or delete one or all that match."""
+"""Runs `jobs`: lists and shows them, reads their logs, and retries, cancels or deletes one or all that match."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WHERE_HELP = (
 
 
 class BulkFacts(Struct, kw_only=True):
-    """What a change to many jobs did, or would do."""
+    """The result of a change to many jobs, or of its dry run."""
 
     action: str
     matched: int
@@ -54,7 +54,7 @@ class BulkFacts(Struct, kw_only=True):
 
 @click.group(cls=Group)
 def jobs() -> None:
-    """Look at jobs; retry, cancel or delete them."""
+    """List and show jobs; retry, cancel or delete them."""
 
 
 @jobs.command("list")
@@ -65,7 +65,7 @@ def jobs() -> None:
 @on_a_store
 @output_option
 def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     store, shown = app.open(), internals(app).redaction
     search = search_from(where, store.now())
     found = list(found_jobs(store, search, shown, internals(app).registry.parameters_of, most=limit + 1))
@@ -89,7 +89,7 @@ def _full_name(search: Search) -> str:
 @on_a_store
 @output_option
 def show_job(app: App, job_id: str, out: Output) -> None:
-    """Everything about one job. The beginning of an id is enough if it names one job."""
+    """Show everything about one job. The beginning of an id is enough if it names one job."""
     record = app.jobs.read(one_job_id(app.open(), job_id))
     now = datetime_of(app.open().now())
     out.page(job_page_facts(record, internals(app).redaction), lambda: page(record, now, internals(app).redaction))
@@ -101,7 +101,7 @@ def show_job(app: App, job_id: str, out: Output) -> None:
 @on_a_store
 @output_option
 def show_logs(app: App, job_id: str, out: Output, *, follow: bool) -> None:
-    """What a job wrote. The beginning of an id is enough if it names one job."""
+    """Show what a job wrote. The beginning of an id is enough if it names one job."""
     job_id = one_job_id(app.open(), job_id)
     if follow and out.form not in {"table", "jsonl"}:
         raise click.UsageError(f"--follow writes line by line, which {out.form} cannot; use -o jsonl")
@@ -235,7 +235,7 @@ def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:
 
 
 def _ask(verb: Verb, number: int) -> None:
-    """Have a person confirm. A script that gave a filter meant it, but what cannot be taken back it must say twice."""
+    """Ask for confirmation. A script cannot be asked: for changes that cannot be undone it needs --yes."""
     if sys.stdin.isatty() and sys.stderr.isatty():
         if click.confirm(f"{verb.name} {count(number, 'job')}?", err=True):
             return
@@ -249,7 +249,7 @@ def _ask(verb: Verb, number: int) -> None:
 
 
 def _progress(verb: Verb, total: int) -> Callable[[int], None]:
-    """Say how far it is, if it takes long enough to wonder."""
+    """Show the progress, if it takes long."""
     seen = 0
 
     def show(number: int) -> None:

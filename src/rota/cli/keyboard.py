@@ -1,4 +1,4 @@
-"""The keyboard: single keys from a terminal, as they are pressed, and the terminal as it was afterwards."""
+"""Reads single keys from a terminal as they are pressed, and restores the terminal afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sees that a process ends when its work is done, whatever its jobs have left behind.
+"""Makes a process end when its work is done, even if its jobs have left threads or processes behind.
 
 Python waits at its end for every thread that is no daemon, and for its exit handlers. A job that leaves such a thread,
 or a process that its handlers wait for, would keep a stopped worker alive until somebody kills it.

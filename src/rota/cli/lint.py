@@ -1,4 +1,4 @@
-"""lint: everything that can be known to be wrong without a store, for people and for continuous integration."""
+"""Runs `lint`: finds all mistakes that show without a store, for people and for continuous integration."""
 
 from __future__ import annotations
 

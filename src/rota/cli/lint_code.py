@@ -1,4 +1,4 @@
-"""All that Rota refuses in a file of code, not only the first: the rest of the file is run without what it refuses.
+"""Finds all that Rota refuses in a file of code, not only the first: the rest runs without what it refuses.
 
 An import ends at the first mistake. Lint runs the statements of the same file one by one, in a module of its own, and
 goes on after each that Rota refuses. What needs a name that such a statement would have given is left out too.
@@ -29,7 +29,7 @@ _OWN_FOLDER = Path(rota.__file__).parent
 
 
 class Salvage(Struct):
-    """What could be run of a file that cannot be imported."""
+    """The part of a file that could run, although the file cannot be imported."""
 
     module: ModuleType
     mistakes: list[str] = []  # each with its place
@@ -38,7 +38,8 @@ class Salvage(Struct):
 
 @contextmanager
 def salvaged(err: BaseException | None) -> Iterator[Salvage | None]:
-    """What there is of the file that Rota refused for this reason, while the block lasts; None if it is another's."""
+    """The part that could run of a file that Rota refused with this error, for the length of the block; None if the
+    error is from elsewhere."""
     frame = _of_module(err) if isinstance(err, RotaError) else None
     if frame is None:
         yield None
@@ -115,7 +116,7 @@ def _has_future_annotations(tree: ast.Module) -> bool:
 
 
 def _names_of(statement: ast.stmt) -> set[str]:
-    """What it would have given a value."""
+    """The names that the statement would have defined."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {statement.name}
     stored = (node for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))

@@ -1,4 +1,4 @@
-"""The rules of lint: what it looks for in settings and in an app's code. Nothing here opens a store."""
+"""Defines the rules of lint: what it looks for in settings and in an app's code. They open no store."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _settings(found: Resolved) -> Check:
 
 
 def _declared(found: Resolved, *, is_whole: bool) -> Iterator[Check]:
-    """What can be said of a file's schedules and tenants without its app."""
+    """The findings about a file's schedules and tenants that need no app."""
     parts = {
         "schedule": found.declared.schedules,
         "tenant": found.declared.tenants,
@@ -133,14 +133,14 @@ def _salvaged_app(text: str, salvage: Salvage) -> App | None:
 
 
 def _unchecked(found: Resolved | None) -> str:
-    """What is left open about a file whose app is not known."""
+    """The schedules that were not checked, because the file's app is not known."""
     declared = (found.declared, found.declared.mistaken) if found is not None else ()
     number = sum(len(part.schedules) + len(part.sources) for part in declared)
     return f"; the tasks that the file names in {count(number, 'place')} were not checked" if number else ""
 
 
 def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()) -> Iterator[Check]:
-    """What follows from code and settings together; an error about something `missing` was reported already."""
+    """The findings about code and settings together. An error about something `missing` was reported before."""
     if found is None:
         return
     internals(app).configuration.read(lambda folder, said: survey(folder, said)[0])  # the errors were reported already

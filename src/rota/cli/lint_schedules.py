@@ -1,4 +1,4 @@
-"""The rules of lint about schedules: what would surprise their author, in code or in rota.yaml."""
+"""Defines the rules of lint about schedules: what would surprise their author, in code or in rota.yaml."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMES = frozenset({"tz", "tenant", "start", "end", "jitter"})  # what decides wh
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """What decides when a schedule runs. Bounds are instants in microseconds."""
+    """The fields that decide when a schedule runs. Bounds are instants in microseconds."""
 
     name: str  # as findings call it
     trigger: str
@@ -55,7 +55,7 @@ def timing_of(name: str, spec: ScheduleSpec) -> Timing:
 
 
 def file_timings(declared: Declarations, tz: str) -> Iterator[Timing]:
-    """Those of a file, whatever its tasks are."""
+    """The timings of a file's schedules, also if their tasks are unknown."""
     zones = {tenant.name: str(tenant.options["tz"]) for tenant in declared.tenants}
     for one in (*declared.schedules, *declared.mistaken.schedules):
         if not one.trigger or one.misread & TIMES:

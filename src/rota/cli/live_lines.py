@@ -33,7 +33,7 @@ MARGIN = " " * 21  # where calls begin
 
 
 class Mark(NamedTuple):
-    """How a kind of line looks."""
+    """The symbol and the colour of a kind of line."""
 
     symbol: str
     colour: str | None
@@ -54,7 +54,7 @@ PRINTED = Mark("│", None)
 
 
 class Watched:
-    """A job that runs, and what of it was shown."""
+    """A running job, and how much of its output was shown."""
 
     __slots__ = ("call", "is_shown", "number", "since")
 
@@ -66,7 +66,7 @@ class Watched:
 
 
 class LiveLines:
-    """Hears of jobs from the app's events; looks now and then at those that take longer, and at what they print."""
+    """Learns of jobs from the app's events, and reads what those that take longer have printed."""
 
     def __init__(self, app: App, *, shows_tracebacks: bool) -> None:
         self._app = app
@@ -145,7 +145,7 @@ class LiveLines:
 
 
 def _new_lines(store: Store, job_id: str, watched: Watched) -> list[LogLine]:
-    """What this run has written since the last look; if the store cannot be asked, nothing."""
+    """The lines that this run has written since the last call; none if the store cannot be read."""
     if not watched.since:
         return []
     try:
@@ -155,7 +155,7 @@ def _new_lines(store: Store, job_id: str, watched: Watched) -> list[LogLine]:
 
 
 def _is_from_no_job(record: logging.LogRecord) -> bool:
-    """Whether a record is nobody's: what a job logs is shown as its own line."""
+    """Whether no job wrote the record. What a job logs is shown as a line of the job."""
     return record.name.startswith("rota.") or current_run() is None
 
 

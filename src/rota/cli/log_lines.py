@@ -1,4 +1,4 @@
-"""Log lines on stderr: standard logging, with a line for each job that ran and each schedule that fired."""
+"""Writes log lines to stderr by standard logging, with a line for each job that ran and each schedule that fired."""
 
 from __future__ import annotations
 

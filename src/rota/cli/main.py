@@ -1,4 +1,4 @@
-"""The command line: its commands, and the one place where an error becomes a line and an exit code."""
+"""Defines the commands of `rota`, and turns errors into a line and an exit code."""
 
 from __future__ import annotations
 

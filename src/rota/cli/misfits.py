@@ -1,4 +1,4 @@
-"""Finds waiting jobs and schedules whose arguments the present code of their task does not take.
+"""Finds waiting jobs and schedules whose arguments the present code of their task does not accept.
 
 A deploy that changes a signature breaks them one by one, when they run. Only so many are looked at, newest first, and
 the words say so.

@@ -1,4 +1,4 @@
-"""Finds what a person meant by a name: a job by how its id begins, or a schedule with nearly this name."""
+"""Finds the job whose id begins with a text, or the schedule with the most similar name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def job_id_from(store: Store, name: str) -> str | None:
 
 
 def one_job_id(store: Store, name: str) -> str:
-    """As job_id_from, for a command that works on jobs alone."""
+    """Like job_id_from, but fails if no job is found."""
     found = job_id_from(store, name)
     if found is None:
         raise JobNotFound(f"no job has the id {name!r}, and no id begins with it; it may have been pruned")
@@ -60,7 +60,7 @@ def nothing_named(store: Store, name: str) -> ScheduleNotFound:
 
 
 def _around(name: str) -> JobFilter:
-    """The jobs that were made when such an id was."""
+    """The jobs that were created when an id with this beginning was made."""
     digits = name[:TIME_DIGITS]
     first = int(digits.ljust(TIME_DIGITS, "0"), 16) * 1000
     last = int(digits.ljust(TIME_DIGITS, "f"), 16) * 1000

@@ -1,4 +1,4 @@
-"""next: what a cron expression means, when it fires, and what about it may surprise."""
+"""Runs `next`: explains a cron expression, lists its next runs, and warns about what may surprise."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @output_option
 def next_runs(expression: str, tz: str | None, dialect: str | None, number: int, out: Output) -> None:
-    """What "CRON" means, its next runs, and what to beware of."""
+    """Explain "CRON", its next runs and what may surprise."""
     trigger = cron(expression, tz=tz, dialect=dialect)
     now = utc_now()
     runs = next_runs_of(trigger, number, now)

@@ -44,14 +44,14 @@ host_option = click.option(
 
 
 class Address(NamedTuple):
-    """Where metrics are wanted."""
+    """The address of the metrics port."""
 
     host: str
     port: int
 
 
 def observed(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that serves, and shows itself."""
+    """Add the options for logs and metrics to a command that serves."""
 
     @format_option
     @port_option
@@ -65,7 +65,7 @@ def observed(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def own_address(at: Address | None, parent: ParentConnection | None) -> Address | None:
-    """The port that was named, or as many further on as this process's place under its parent says."""
+    """The given port, plus the number of this process under its parent."""
     if at is None or parent is None:
         return at
     if at.port + parent.processes - 1 > LARGEST_PORT:
@@ -74,7 +74,7 @@ def own_address(at: Address | None, parent: ParentConnection | None) -> Address 
 
 
 def open_port(app: App, node: Node, at: Address) -> Port:
-    """Serve what this process has to show."""
+    """Serve the metrics and the health of this process."""
     metrics = app.metrics
     port = Port(
         at.host,

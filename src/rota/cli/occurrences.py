@@ -1,4 +1,4 @@
-"""schedules occurrences: what became of each expected time of a schedule."""
+"""Runs `schedules occurrences`: lists what became of each expected time of a schedule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USUAL = timedelta(days=7)
 @on_a_store
 @output_option
 def list_occurrences(app: App, schedule_id: str, start: str | None, end: str | None, limit: int, out: Output) -> None:
-    """What became of the expected times of a schedule, oldest first: a job, or a skip with its reason."""
+    """List what became of the expected times of a schedule, oldest first: a job, or a skip with its reason."""
     schedule = app.schedules.get(schedule_id)
     now = datetime_of(app.open().now())
     last = _instant("end", end, schedule.tz) or now

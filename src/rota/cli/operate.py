@@ -1,4 +1,4 @@
-"""queues, nodes and migrate: what an operator asks of a store."""
+"""Runs `queues`, `nodes` and `migrate`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def queues() -> None:
 @on_a_store
 @output_option
 def list_queues(app: App, out: Output) -> None:
-    """Queues in numbers."""
+    """List queues with their numbers of jobs."""
     store = app.open()
     found = store.list_queues()
     now = datetime_of(store.now())
@@ -76,7 +76,7 @@ def nodes() -> None:
 @on_a_store
 @output_option
 def list_nodes(app: App, out: Output) -> None:
-    """All nodes."""
+    """List all nodes."""
     store = app.open()
     now = datetime_of(store.now())
     columns, facts = _node_columns(now), lambda node: node_facts(node, micros_of(now))

@@ -1,4 +1,4 @@
-"""Options that commands share: which settings, which app, which store, in which form."""
+"""Defines the options that commands share: settings, app, store and output format."""
 
 from __future__ import annotations
 
@@ -92,19 +92,19 @@ by_option = click.option(
 
 
 def store_option(function: Callable[..., None]) -> Callable[..., None]:
-    """--store, and --config beside it: both say where to look."""
+    """The options --store and --config."""
     return _store_option(config_option(function))
 
 
 def check_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """Refuse a duration that is none, before anything is done."""
+    """Refuse a text that is no duration, before anything is done."""
     if text is not None:
         span_of(text)
     return text
 
 
 def check_fine_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """As check_duration, where it may be shorter than a second, or nothing at all."""
+    """Like check_duration, but also accepts less than a second, and an empty text."""
     if text is not None:
         fine_span_of(text)
     return text
@@ -159,7 +159,7 @@ def app_on_store(target: str | None, store_url: str | None, missing: Missing = "
 
 
 def _warn_of_other_namespaces(store: Store) -> None:
-    """Somebody who looks into an empty namespace may have meant one that has something."""
+    """Warn that other namespaces have schedules or jobs, if this one is empty."""
     if store.list_schedules(limit=1).items or store.list_queues():
         return
     others = [name for name in store.namespaces() if name != store.namespace]
@@ -197,7 +197,7 @@ def find_store(url: str | None, namespace: str | None = None) -> Store:
 
 
 def _existing(store: Store) -> Store:
-    """Refuse to make an empty store where somebody only wants to look into one."""
+    """Refuse to create an empty store for a command that only reads."""
     if store.is_missing():
         raise StoreError(
             f"there is no store at {store.path}; name it with --store URL or ROTA_STORE, name the app with --app or "

@@ -28,7 +28,7 @@ FORMS = ("table", "json", "jsonl", "csv")
 
 
 class Output:
-    """Where a command's data goes, in the form that was asked for."""
+    """Writes the data of a command, in the requested format."""
 
     def __init__(self, form: str = "table") -> None:
         self.form = form
@@ -74,7 +74,7 @@ class Output:
 
 
 def write(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
-    """To stdout or stderr; colours reach terminals only, and none where NO_COLOR is set."""
+    """Write to stdout or stderr. Colours are written to terminals only, and not if NO_COLOR is set."""
     click.echo(text, err=err, nl=nl, color=False if os.environ.get("NO_COLOR") else None)
 
 

@@ -85,7 +85,7 @@ class ParentConnection:
                 ).start()
 
     def _take_over(self, node: Node, dead: str, how: str) -> None:
-        """Free the jobs of a worker that has died; the parent keeps its story until that is done."""
+        """Settle the jobs of a worker that has died. The parent remembers it until that is done."""
         pause = threading.Event()
         while True:
             try:

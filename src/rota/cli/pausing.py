@@ -1,4 +1,4 @@
-"""The options of every command that pauses something, and the end of the pause."""
+"""Defines the options of every command that pauses something, and reads the end of the pause."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pause_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def end_of_pause(now: datetime, until: str | None, span: str | None) -> datetime | None:
-    """When it is over by itself; None: when somebody ends it."""
+    """The end of the pause; None if it has no end of its own."""
     if until and span:
         raise click.UsageError("--until and --for both say when the pause ends; give one of them")
     if span:

@@ -1,4 +1,4 @@
-"""prune: deletes all jobs and records whose retention is over, now."""
+"""Runs `prune`: deletes all jobs and records whose retention is over, now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BATCH = 500  # at a time: others want to write too
 
 
 class PrunedFacts(Struct, kw_only=True):
-    """How much was deleted."""
+    """The numbers of deleted records."""
 
     jobs: int
     occurrences: int
@@ -56,13 +56,13 @@ def prune(target: str | None, store_url: str | None, out: Output, *, defaults: b
 
 
 def _is_said() -> bool:
-    """Whether the settings say how long things are kept."""
+    """Whether the settings give any retention."""
     origins = resolve(Path.cwd()).origins
     return any(origin.kind != "default" for path, origin in origins.items() if path.startswith("retention."))
 
 
 def _prune(store: Store, retention: Retention) -> Pruned:
-    """Batch after batch, until nothing is left."""
+    """Prune batch by batch until nothing is left."""
     total = Pruned()
     while (pruned := store.prune(retention, BATCH)).total:
         total += pruned

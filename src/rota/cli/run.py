@@ -1,4 +1,4 @@
-"""run, worker and scheduler: an app's services in this process, until a signal stops them.
+"""Runs `run`, `worker` and `scheduler`: the services of an app in this process, until a signal stops them.
 
 The first two become a parent process; its workers come back here, with a connection to it.
 """

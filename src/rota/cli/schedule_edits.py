@@ -1,4 +1,4 @@
-"""schedules add and edit: schedules that are made by hand."""
+"""Runs `schedules add` and `edit`, which make schedules by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a schedule on the command line, and how they make or change its definition."""
+"""Defines the options of a schedule, and makes or changes its definition by them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _in_zone_of(given: date, zone: Callable[[], str]) -> date:
 
 
 def given_of(options: dict[str, Any]) -> dict[str, Any]:
-    """What was said at all."""
+    """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -135,7 +135,8 @@ def _zone_of(text: str) -> str | None:
 
 
 def _with_tenant(spec: ScheduleSpec, tenant: str, own: set[str]) -> ScheduleSpec:
-    """Who joins a tenant follows it in all that the same command does not say; who changes it goes on as before."""
+    """A schedule that joins a tenant follows it in everything that the command does not give. One that changes its
+    tenant keeps its values."""
     if not tenant:
         return msgspec.structs.replace(spec, tenant="", follows={})
     joining = {name: getattr(spec, name) for name in FOLLOWED if name not in own}
@@ -204,7 +205,7 @@ def _span(context: click.Context, _option: click.Parameter, text: str | None) ->
 
 
 def _fine_span(context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """As _span, for what may be shorter than a second."""
+    """Like _span, but also accepts less than a second."""
     if text or (text is not None and context.info_name != "edit"):
         fine_span_of(text, least=1)
     return text
@@ -220,7 +221,7 @@ def _bound(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 
 def read_priority(_context: click.Context, _option: click.Parameter, text: str | None) -> int | str | None:
-    """A number where it is one; names are looked up later."""
+    """The number, if the text is one; a name is looked up later."""
     try:
         return int(text) if text else text
     except ValueError:

@@ -1,4 +1,4 @@
-"""A schedule on the screen: as a row of a list, and as a page."""
+"""Shows a schedule: as a row of a list, and as a page."""
 
 from __future__ import annotations
 

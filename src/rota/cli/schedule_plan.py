@@ -1,4 +1,4 @@
-"""schedules plan and apply: what a deploy would change, by where it is declared, before it changes anything."""
+"""Runs `schedules plan` and `apply`: shows what a deploy would change, by where it is declared, or changes it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LEFT_ALONE = {"newer": "a newer version of this app has set them", "refused": "t
 
 
 class PlannedFacts(Struct, kw_only=True):
-    """What JSON and CSV say about one planned change; times are UTC."""
+    """The fields of a planned change in JSON and CSV; times are UTC."""
 
     id: str
     kind: str
@@ -60,7 +60,7 @@ class PlannedFacts(Struct, kw_only=True):
 @on_a_store_or_none
 @output_option
 def plan_command(app: App, out: Output, *, check: bool) -> None:
-    """What the next start of the app would change, of what its code and rota.yaml declare, and what is gone."""
+    """Show what the next start of the app would change: what it declares and what it no longer declares."""
     planned = _planned(app)
     _write_plan(app, planned, out, nothing="nothing would change")
     if check and (planned.tenants or planned.schedules):
@@ -72,7 +72,7 @@ def plan_command(app: App, out: Output, *, check: bool) -> None:
 @on_a_store_to_be
 @output_option
 def apply_command(app: App, by: str, out: Output) -> None:
-    """Bring the store to what the code and rota.yaml declare; what they no longer declare is retired."""
+    """Update the store to what the code and rota.yaml declare; retire what they no longer declare."""
     planned = _planned(app)
     _write_plan(app, planned, out, nothing="nothing was to be changed")
     apply(internals(app).deploy, app, by=by)
@@ -80,7 +80,7 @@ def apply_command(app: App, by: str, out: Output) -> None:
 
 
 def _done(planned: DeployPlan) -> Iterator[str]:
-    """What was applied of a plan, and what was left alone. A schedule that followed its tenant counts as one."""
+    """A sentence about what was applied and what was not. A schedule that followed its tenant counts as one."""
     kinds = [("tenant", str(one.kind)) for one in planned.tenants]
     kinds += [("schedule", str(one.kind)) for _, one in planned.schedules]
     made = Counter(noun for noun, kind in kinds if kind not in LEFT_ALONE)

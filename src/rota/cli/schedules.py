@@ -1,4 +1,4 @@
-"""schedules: look at them, and pause, resume, enable, disable, remove or run them by hand."""
+"""Runs `schedules`: shows, pauses, resumes, enables, disables, removes and starts them by hand."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 
 @click.group(cls=Group)
 def schedules() -> None:
-    """Look at schedules; pause, resume or run them."""
+    """List and show schedules; pause, resume or run them."""
 
 
 @schedules.command("list")
@@ -62,7 +62,7 @@ def schedules() -> None:
 @on_a_store
 @output_option
 def list_schedules(app: App, tenant: str | None, limit: int | None, out: Output, *, is_all: bool) -> None:
-    """Schedules by their id, all or those of a tenant."""
+    """List schedules by id, all or those of a tenant."""
     if is_all and limit is not None:
         raise click.UsageError("--all and --limit contradict each other; give one")
     most = limit or (None if is_all or out.form != "table" else SHOWN_SCHEDULES)
@@ -83,7 +83,7 @@ def list_schedules(app: App, tenant: str | None, limit: int | None, out: Output,
 @on_a_store
 @output_option
 def show_schedule(app: App, schedule_id: str, out: Output) -> None:
-    """Everything about one schedule."""
+    """Show everything about one schedule."""
     shown = _read(app, [schedule_id])[0]
     runs = app.schedules.next_runs(schedule_id, SHOWN_RUNS) if shown.state == "on" else []
     changes = app.schedules.changes(schedule_id, limit=SHOWN_CHANGES).items

@@ -1,4 +1,4 @@
-"""sources: collections that are kept in sync, their tasks, and one started by hand."""
+"""Runs `sources`: shows collections that are kept in sync and their tasks, and starts a task by hand."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def sources() -> None:
-    """Look at collections that are kept in sync; start one."""
+    """List collections that are kept in sync; start one."""
 
 
 @sources.command("list")
 @on_a_store
 @output_option
 def list_sources(app: App, out: Output) -> None:
-    """All sources and their collections."""
+    """List all sources and their collections."""
     found = [collection for source in app.sources.list() for collection in source.collections]
     now = datetime_of(app.open().now())
     empty = f"{app.open().describe()} knows no source yet"
@@ -71,7 +71,7 @@ def run_collection(app: App, source: str, collection: str, out: Output) -> None:
 @on_a_store
 @output_option
 def list_tasks(app: App, source: str, collection: str | None, status: str | None, limit: int, out: Output) -> None:
-    """Tasks of a source, or of one of its collections, newest first."""
+    """List the tasks of a source, or of one of its collections, newest first."""
     page = app.sources.tasks(source, collection, status=status, limit=limit)
     now = datetime_of(app.open().now())
     out.rows(page.items, _task_columns(now), SyncTaskFacts, sync_task_facts, empty="no task is kept")

@@ -1,4 +1,4 @@
-"""stats: a store in numbers, on one screen."""
+"""Runs `stats`: shows the numbers of a store on one screen."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STATES = (
 @on_a_store
 @output_option
 def stats(app: App, last: str | None, out: Output) -> None:
-    """The store in numbers: jobs, nodes, schedules."""
+    """Show the store in numbers: jobs, nodes, schedules."""
     if last is not None:
         series = read_series(app.open(), last)
         out.page(series, lambda: _series_page(series))

@@ -29,7 +29,7 @@ LOOK = 0.25  # seconds: handlers of signals run between two looks, never inside 
 
 
 class Stopping:
-    """What may end a node comes through one queue: signals, that no job is left, and that the node is down.
+    """Collects all reasons to end a node in one queue: signals, an empty queue, and a node that has ended.
 
     Handlers only put a number into it. Nothing else happens inside them, because they interrupt the main thread
     anywhere, also if it holds a lock.
@@ -46,12 +46,12 @@ class Stopping:
                 signal.signal(number, lambda number, _frame: self._news.put(number))
 
     def ask(self, why: str) -> None:
-        """Drain, if that has not begun yet; any thread may say so."""
+        """Drain, if that has not begun yet. Any thread may call it."""
         self._asked_by = self._asked_by or why
         self._news.put(ASKED)
 
     def stop_now(self) -> None:
-        """Hand back what still runs; any thread may say so."""
+        """Return the running jobs to their queues. Any thread may call it."""
         self._news.put(STOP_NOW)
 
     def end_when_empty(self, worker: Worker) -> None:
@@ -59,7 +59,7 @@ class Stopping:
         threading.Thread(target=self._watch, args=(worker,), name="rota-until-empty", daemon=True).start()
 
     def wait(self, app: App, node: Node) -> int:
-        """Wait for a reason to stop, stop, and answer the exit code."""
+        """Wait for a reason to stop, stop, and return the exit code."""
         first = self.news()
         if node.worker is not None:
             node.worker.drain()  # first: a second signal must not return jobs that are then claimed again
@@ -86,7 +86,7 @@ class Stopping:
 
     @property
     def is_asked_again(self) -> bool:
-        """Whether another reason has come that was not read yet."""
+        """Whether there is a further reason that was not read yet."""
         return not self._news.empty()
 
     def _watch(self, worker: Worker) -> None:

@@ -1,4 +1,4 @@
-"""--wait-for-store: tries again for some time if the store cannot be reached when a command starts."""
+"""Implements `--wait-for-store`: tries again for some time if the store cannot be reached at the start."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SPANS = ("15m", "1h", "24h", "7d")
 
 
 class Source(Protocol):
-    """What fits a parameter, given what was typed of the whole command and of this word."""
+    """The values that fit a parameter, given the typed part of the command and of this word."""
 
     def __call__(self, ctx: click.Context, typed: str, /) -> Iterable[str]: ...
 
@@ -52,7 +52,7 @@ def tenant_names(ctx: click.Context, typed: str) -> Iterable[str]:
 
 
 def queue_names(ctx: click.Context, typed: str) -> Iterable[str]:
-    """Of a list with commas, the last."""
+    """The names of queues, for the last item of a list with commas."""
     before, comma, _ = typed.rpartition(",")
     return [f"{before}{comma}{queue.name}" for queue in _store(ctx).list_queues()]
 

@@ -59,7 +59,7 @@ memory_option = click.option(
 
 
 def supervised(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that serves, under a parent; it gets the line to it (None: it has no parent)."""
+    """Run a command that serves under a parent. The command gets its connection to the parent, or None."""
 
     @processes_option
     @stuck_option

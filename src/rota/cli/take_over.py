@@ -1,4 +1,4 @@
-"""import django-celery-beat --take-over and --give-back: moves items between beat and Rota, one at a time."""
+"""Runs `import django-celery-beat --take-over` and `--give-back`: moves items between beat and Rota one by one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMED = 5  # items of other sources that an error names
 
 
 class MoveOptions(Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """The options of the command line."""
 
     takes: bool
     gives: bool
@@ -93,7 +93,7 @@ def _reason(record: TakeOver) -> str:
 
 
 def check_options(choices: Choices, options: MoveOptions) -> None:
-    """Refuse what cannot be meant, before anything is read."""
+    """Refuse options that contradict each other, before anything is read."""
     if options.takes and options.gives:
         raise click.UsageError("--take-over and --give-back exclude each other")
     if choices.retires and (options.moves or options.only):
@@ -125,7 +125,7 @@ def warn_of_both(found: Import, pairs: list[Pair]) -> None:
 
 
 def move(app: App, choices: Choices, url: str, source: Source, chosen: list[Pair], options: MoveOptions) -> None:
-    """Take items over, or give them back, one after the other."""
+    """Take items over, or return them, one after the other."""
     _check_source(source, url, chosen, options)
     if options.takes:
         _prepare(app, choices, source, chosen)
@@ -291,7 +291,7 @@ def _confirm(check: Callable[[], None]) -> None:
 
 
 def _report(choices: Choices, moves: Iterator[Moved]) -> None:
-    """Say what becomes of each item as soon as it is known."""
+    """Print what becomes of each item as soon as it is known."""
     done = []
     for one in moves:
         done.append(one)

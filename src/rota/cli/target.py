@@ -157,7 +157,7 @@ def _check_stem(place: str, path: Path) -> None:
 
 
 def _neighbours(path: Path) -> str:
-    """What else the target may have meant."""
+    """Hints about targets with similar names."""
     here = [file.name for file in sorted(path.parent.glob("*.py"))] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, here, n=1)
     return f"; did you mean {close[0]}?" if close else "; go to the project's folder, or check the name"

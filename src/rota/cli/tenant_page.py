@@ -1,4 +1,4 @@
-"""A tenant on the screen: as a row of a list, and as a page."""
+"""Shows a tenant: as a row of a list, and as a page."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _state(tenant: TenantView, now: datetime) -> str:
 
 
 def _clock(tenant: TenantView, now: datetime) -> str:
-    """What the clocks show there."""
+    """The time in the tenant's zone."""
     if tenant.problem:
         return "?"
     there = find_zone(tenant.tz).datetime_of(int(now.timestamp()) // 60 * 60)

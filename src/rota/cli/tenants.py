@@ -1,4 +1,4 @@
-"""tenants: customers or projects with a timezone and defaults, and all their schedules stopped or moved at once."""
+"""Runs `tenants`: customers or projects with a timezone and defaults. Pauses or changes all their schedules at once."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ name_argument = click.argument("name", metavar="NAME")
 
 @click.group(cls=Group)
 def tenants() -> None:
-    """Look at tenants; make, change, pause or remove them."""
+    """List and show tenants; make, change, pause or remove them."""
 
 
 @tenants.command("list")
 @on_a_store
 @output_option
 def list_tenants(app: App, out: Output) -> None:
-    """All tenants."""
+    """List all tenants."""
     store = app.open()
     now = datetime_of(store.now())
     empty = f"{store.describe()} has no tenants; `rota tenants put NAME --tz ZONE` makes one"
@@ -60,7 +60,7 @@ def list_tenants(app: App, out: Output) -> None:
 @on_a_store
 @output_option
 def show_tenant(app: App, name: str, out: Output) -> None:
-    """Everything about one tenant: its schedules, its pause, its last changes."""
+    """Show everything about one tenant: its schedules, its pause, its last changes."""
     tenant = _read(app, name)
     owned = read_owned(app, name)
     changes = app.tenants.changes(name, limit=SHOWN_CHANGES).items
@@ -74,7 +74,7 @@ def show_tenant(app: App, name: str, out: Output) -> None:
 @on_a_store
 @output_option
 def tenant_changes(app: App, name: str, limit: int, out: Output) -> None:
-    """Who changed a tenant, when, and what; they outlive it."""
+    """List who changed a tenant, when, and what, also after its removal."""
     found = read_changes(lambda **page: app.tenants.changes(name, **page), limit)
     if not found:
         _read(app, name)
@@ -160,7 +160,8 @@ def remove_tenant(app: App, name: str, by: str) -> None:
 
 
 def _said(found: TenantView | None, given: dict[str, Any]) -> dict[str, Any]:
-    """All that is to hold: what is given, and else what holds already. An empty text says nothing."""
+    """The values of the tenant after the command: those that are given, else the present ones. An empty text removes a
+    value."""
     kept: dict[str, Any] = {}
     if found is not None:
         kept = {name: getattr(found, name) for name in ("tz", "queue", "priority", "on_zone_change", "description")}

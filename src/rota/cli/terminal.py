@@ -1,4 +1,4 @@
-"""Tables on a terminal: drawn by rich, to fit its width."""
+"""Draws tables on a terminal with rich, to fit its width."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _measure(column: Column[Item], items: Sequence[Item]) -> Measured[Item]:
 
 
 def _fitting(columns: list[Measured[Item]], room: int) -> list[Measured[Item]]:
-    """As many columns as the terminal has room for."""
+    """The columns that fit into the terminal."""
     shown = list(columns)
     while sum(measured.least + GAP for measured in shown) - GAP > room:
         last = max(shown, key=lambda measured: measured.column.dropped)

@@ -1,4 +1,4 @@
-"""Text lines: log records for a person to read."""
+"""Formats log records as lines of text for people."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TextLines(logging.Formatter):
         return text if ids is None else f"{text} (trace {ids}, span {record.__dict__.get('span_id')})"
 
     def head(self, record: logging.LogRecord) -> str:
-        """What stands before the message."""
+        """The text before the message."""
         level = f"{record.levelname:<7}"
         colour = self._colours.get(record.levelname)
         shown = click.style(level, fg=colour) if colour else level

@@ -1,4 +1,4 @@
-"""token: who may use the HTTP API, and what they may do there."""
+"""Runs `token`: creates, lists and revokes tokens of the HTTP API."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def create_token(app: App, name: str, role: Role, ttl: str | None, by: str, out:
 @on_a_store
 @output_option
 def list_tokens(app: App, out: Output) -> None:
-    """All tokens, without their secrets."""
+    """List all tokens, without their secrets."""
     found = list(walk(app.tokens.list, limit=LARGEST_PAGE))
     now = datetime_of(app.open().now())
     empty = "there are no tokens; `rota token create` makes one"

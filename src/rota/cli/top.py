@@ -1,4 +1,4 @@
-"""top: a live screen of a store: nodes, queues, what runs, what failed, what fires next."""
+"""Runs `top`: a live screen with the nodes, queues, running jobs, failures and next firings of a store."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def top(named: str | None, target: str | None, store_url: str | None, every: str
 
 
 def watch(app: App, every: float) -> None:
-    """Look and draw until somebody has seen enough."""
+    """Read the store and draw the screen until the user quits."""
     from rich.live import Live  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
 
     signals: list[int] = []  # signals; one that comes in the middle of a finalizer interrupts nothing
@@ -87,7 +87,7 @@ def _show(app: App, live: Live, wait: Callable[[float], str], every: float, sign
 
 
 def _look(app: App, pace: Pace, before: TopFacts) -> tuple[TopFacts, str]:
-    """What is there now; while the store cannot be asked, what was there last, and why it is old."""
+    """The present facts; if the store cannot be read, the last ones and the reason."""
     try:
         return look(app.open(), pace, internals(app).redaction), ""
     except StoreError as err:

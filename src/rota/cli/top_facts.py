@@ -1,4 +1,4 @@
-"""What top shows: one look at a store, by few reads of bounded size, and how fast its queues move."""
+"""Reads what `top` shows, by few reads of bounded size, and computes how fast the queues move."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ class TopFacts(Struct, kw_only=True):
 
 
 class Pace:
-    """How fast queues move: the totals of jobs that ended, compared over the last few seconds."""
+    """Computes how fast queues move, from the totals of ended jobs over the last few seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, dict[str, int]]] = deque()
 
     def note(self, now: int, queues: Sequence[QueueInfo]) -> dict[str, float]:
-        """Remember this look; answers jobs per second by queue, empty at the first look."""
+        """Remember these numbers; return the jobs per second by queue, empty at the first call."""
         ended = {queue.name: sum(queue.totals.values()) for queue in queues}
         self._seen.append((now, ended))
         while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
@@ -139,7 +139,7 @@ def _failure(job: Job, redaction: Redaction) -> TopFailure:
 
 
 def _next(schedules: list[ShownSchedule]) -> list[TopSchedule]:
-    """Those that fire first; a schedule that is paused, disabled or broken fires never."""
+    """The schedules that fire first. One that is paused, disabled or broken never fires."""
     coming = [
         TopSchedule(id=shown.id, sentence=shown.sentence, next_run=shown.next_run.astimezone(UTC))
         for shown in schedules

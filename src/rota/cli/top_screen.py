@@ -1,4 +1,4 @@
-"""How top looks: the same sections as plain text in a pipe, and drawn to fit on a terminal."""
+"""Formats the screen of `top`: as plain text in a pipe, and drawn to fit on a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Section(NamedTuple):
 
 
 def sections(facts: TopFacts) -> list[Section]:
-    """What changes least comes first, so that rows stay where the eye left them."""
+    """The sections. Those that change least come first, so that rows stay in place."""
     unread = facts.running_total - len(facts.running)
     return [
         Section(facts.nodes, _node_columns(facts.at), "no node is running; `rota run TARGET` starts one"),
@@ -65,7 +65,7 @@ def plain(facts: TopFacts) -> Iterator[str]:
 
 
 def drawn(facts: TopFacts, trouble: str, height: int) -> Text:
-    """As much as a terminal of this height shows."""
+    """The lines that fit into a terminal of this height."""
     from rich.text import Text  # noqa: PLC0415 - only a terminal needs rich, and it is slow to import
 
     from rota.cli.terminal import draw  # noqa: PLC0415
@@ -89,7 +89,7 @@ def title(facts: TopFacts) -> str:
 
 
 def _fitting(parts: Sequence[Section], room: int) -> list[int]:
-    """How many rows of each section fit; the longest gives way first, and none below one row."""
+    """How many rows of each section fit. The longest section is cut first, and each keeps one row."""
     shown = [min(len(section.items), section.most) for section in parts]
     while sum(_height(section, number) for section, number in zip(parts, shown, strict=True)) > room:
         longest = max(range(len(shown)), key=lambda index: shown[index])

@@ -18,10 +18,10 @@ CHANGED = -3  # the code
 
 
 class Watching(Stopping):
-    """As stopping, in words for a person who watches; more reasons may end it."""
+    """Like Stopping, with messages for a person who watches, and with more reasons to end."""
 
     def end(self, reason: int) -> None:
-        """Stop for this reason; any thread may say so."""
+        """Stop for this reason. Any thread may call it."""
         self._news.put(reason)
 
     def end_after(self, seconds: float) -> None:
@@ -30,7 +30,7 @@ class Watching(Stopping):
         timer.start()
 
     def watch(self, app: App, node: Node, *, reload_drain: float = 2.0) -> int:
-        """Wait for a reason to stop, stop, and answer the reason."""
+        """Wait for a reason to stop, stop, and return the reason."""
         first = self.news()
         drain = min(reload_drain, node.settings.drain_for) if first == CHANGED else node.settings.drain_for
         words = _sentence(first, node, drain)

@@ -1,4 +1,4 @@
-"""web: the dashboard and the HTTP API on their own address; and beside dev and demo, if the extra is installed."""
+"""Runs `web`: serves the dashboard and the HTTP API; also beside `dev` and `demo`, if the extra is installed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def load_server() -> type[WebServer]:
 
 
 class Beside:
-    """The HTTP API beside an app's services, on this machine alone, with a token that ends with them."""
+    """Serves the HTTP API beside an app's services, on this machine only, with a token that ends with them."""
 
     def __init__(self, app: App, port: int | None) -> None:
         handed_port, _, handed_token = os.environ.pop(_HANDED_ON, "").partition(" ")
@@ -114,7 +114,7 @@ class Beside:
         self._server = self._make(make_server, app, port, int(handed_port or PORT)).start()
 
     def greeting(self) -> Iterator[str]:
-        """Where it is, with a link that logs in; a reload says it no more, and needs no other link."""
+        """The address, with a link that logs in. It is printed once: after a reload the first link still works."""
         if self._server is None:
             yield self._problem
             return

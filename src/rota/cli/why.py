@@ -1,4 +1,4 @@
-"""why: what became of one expected time of a schedule, or what a job waits for, and what to do about it."""
+"""Runs `why`: explains what became of an expected time of a schedule, or what a job waits for, and what to do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @on_a_store
 @output_option
 def why(app: App, name: str, at: str | None, out: Output) -> None:
-    """Why SCHEDULE did or did not run, or what JOB waits for.
+    """Explain why SCHEDULE did or did not run, or JOB waits.
 
     TIME is a wall time in the schedule's zone (02:30, or 2026-03-08 02:30) or an instant (2026-03-08T07:30Z). Without
     it, the last expected time is looked at, or the first one to come. A name that no schedule has is the id of a job,

@@ -1,4 +1,4 @@
-"""Words for people: instants, spans and calls as a screen shows them, and times as people type them."""
+"""Formats instants, spans and calls for a screen, and reads times as people type them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def local(at: datetime) -> str:
 
 
 def relative(at: datetime, now: datetime) -> str:
-    """How far away an instant is: "in 5 m", "2 h ago"."""
+    """The distance of an instant from now: "in 5 m", "2 h ago"."""
     seconds = (at - now).total_seconds()
     if abs(seconds) < 1:
         return "now"
@@ -45,7 +45,7 @@ def beside(at: datetime, now: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """How long something took: "12 ms", "3.2 s", "5 m 20 s", "3 h 20 m"."""
+    """A duration in words: "12 ms", "3.2 s", "5 m 20 s", "3 h 20 m"."""
     if seconds < 0.9995:
         return f"{max(seconds, 0) * 1000:.0f} ms"
     if seconds < 59.95:
