@@ -100,7 +100,7 @@ def test_lint_finds_what_does_not_fit_together(rota, folder):
 
 def test_a_rule_is_added_edited_and_removed(known):
     said = known("alerts", "add", "slow", "--when", "oldest", "--queue", "sync", "--after", "5m", "--channel", "ops")
-    assert said.stderr == "added slow: oldest, queue sync, after 5m; it tells ops\n"
+    assert said.stderr == "added slow: oldest, queue sync, after 5m; it notifies ops\n"
     assert known("alerts", "rules").stdout.splitlines()[2].split()[:8] == [
         *("slow", "oldest", "queue", "sync", "5m", "ops", "store", "app"),
     ]
@@ -109,9 +109,9 @@ def test_a_rule_is_added_edited_and_removed(known):
         in known("alerts", "add", "slow", "--when", "fails", code=2).stderr
     )
     said = known("alerts", "edit", "slow", "--after", "10m", "--channel", "", "--by", "ann").stderr
-    assert said == "changed slow: oldest, queue sync, after 10m; it tells all channels\n"
+    assert said == "changed slow: oldest, queue sync, after 10m; it notifies all channels\n"
     assert known("alerts", "edit", "slow", "--when", "fails").stderr == (
-        "changed slow: fails, schedule *; it tells all channels\n"
+        "changed slow: fails, schedule *; it notifies all channels\n"
     )
     assert known("alerts", "remove", "slow").stderr == "removed slow\n"
     assert "there is no alert rule 'slow'" in known("alerts", "remove", "slow", code=5).stderr

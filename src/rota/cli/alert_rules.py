@@ -113,4 +113,4 @@ def _said(facts: AlertRuleFacts) -> dict[str, Any]:
 def _told(facts: AlertRuleFacts) -> str:
     channels = "all channels" if facts.channels is None else listed(facts.channels) or "no channel"
     after = f", after {facts.after}" if facts.after else ""
-    return f"{facts.name}: {facts.when}, {facts.kind} {facts.selects}{after}; it tells {channels}"
+    return f"{facts.name}: {facts.when}, {facts.kind} {facts.selects}{after}; it notifies {channels}"

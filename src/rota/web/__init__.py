@@ -1,3 +1,3 @@
-"""HTTP: what the Python API can do with a running system, for clients with a token. Needs the extra `web`."""
+"""Serves over HTTP what the Python API can do with a running system, to clients with a token. Needs the extra `web`."""
 
 from rota.web.login import Person as Person

@@ -1,4 +1,4 @@
-"""Finds out who asks. Credentials are compared in constant time; repeated failures are throttled, then refused."""
+"""Identifies clients. Credentials are compared in constant time; repeated failures are throttled, then refused."""
 
 from __future__ import annotations
 

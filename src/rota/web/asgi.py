@@ -1,4 +1,4 @@
-"""The ASGI app of the HTTP API and the pages: it reads a request, lets it in, has it handled in a thread, answers."""
+"""Defines the ASGI app of the API and the pages: it reads a request, checks access, and runs a handler in a thread."""
 
 from __future__ import annotations
 

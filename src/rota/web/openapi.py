@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes: what it says is what is checked."""
+"""Builds the OpenAPI document from the table of routes, so that it describes the checks that the server makes."""
 
 from __future__ import annotations
 

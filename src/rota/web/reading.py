@@ -1,4 +1,4 @@
-"""Reading requests: paths, queries and bodies as the types that their routes name. What does not fit is a Refusal."""
+"""Reads paths, queries and bodies of requests as the types that their routes name; refuses values that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals: what a request is answered that cannot be served: a status, a code, a sentence, and the field at fault."""
+"""Defines refusals, the answers to requests that cannot be served: status, code, sentence and the wrong field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes: what can be asked over HTTP, as values. The app, its OpenAPI document, the tests and the docs read them.
+"""Defines the routes of HTTP as values. The app, its OpenAPI document, the tests and the docs read them.
 
 A handler is a plain function: it is called in a thread, gets what was asked, already checked, and answers a value.
 """

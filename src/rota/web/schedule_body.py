@@ -1,4 +1,4 @@
-"""Schedules as JSON sends them: a whole one, or only what is to be changed of one."""
+"""Reads schedules as JSON sends them: a whole one, or only the changes of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of all routes: the ASGI app, the OpenAPI document, the tests of access and the docs are made from it."""
+"""Holds the table of all routes: the app, the OpenAPI document, the tests of access and the docs are made from it."""
 
 from __future__ import annotations
 

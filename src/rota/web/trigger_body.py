@@ -1,4 +1,4 @@
-"""Triggers as JSON sends them: {"cron": …}, {"every": …}, {"calendar": {…}} or {"once": …}."""
+"""Reads triggers as JSON sends them: {"cron": …}, {"every": …}, {"calendar": {…}} or {"once": …}."""
 
 from __future__ import annotations
 

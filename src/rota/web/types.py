@@ -1,4 +1,4 @@
-"""Types that requests share: names, instants, pages. Their limits are checked, and shown in the OpenAPI document."""
+"""Defines types that requests share: names, instants, pages. The OpenAPI document shows their limits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is asked over HTTP, by subject: each module holds a part of the table of routes and what answers it."""
+"""Answers requests, by subject: each module holds a part of the table of routes and the functions that answer it."""

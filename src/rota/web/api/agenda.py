@@ -1,4 +1,4 @@
-"""The runs of the coming days over HTTP."""
+"""Lists the runs of the coming days over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts over HTTP: the rules, what they have found, silences, and a test of each channel."""
+"""Lists alerts and rules, sets silences and tests channels over HTTP."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RulePath(Struct, frozen=True):
 
 
 class AlertRuleBody(Body, frozen=True, kw_only=True):
-    """A condition, what it is about, and who is told."""
+    """A condition, what it is about, and the channels to notify."""
 
     when: When
     schedule: Pattern | None = None  # for fails, late and no_success; without it, all schedules
@@ -47,7 +47,7 @@ class AlertRuleBody(Body, frozen=True, kw_only=True):
     node: Pattern | None = None  # for node_gone; without it, all nodes
     after: Duration | None = None
     more_than: Annotated[int, Meta(ge=0, le=MOST_LENGTH)] | None = None  # for length
-    channels: list[Name] | None = None  # without it, all channels are told
+    channels: list[Name] | None = None  # without it, all channels are notified
 
 
 class AlertsQuery(Query, frozen=True, kw_only=True):

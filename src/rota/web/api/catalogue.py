@@ -1,4 +1,4 @@
-"""The tasks that the app has registered, and what a cron expression means, over HTTP."""
+"""Lists the tasks that the app has registered, and explains cron expressions, over HTTP."""
 
 from __future__ import annotations
 

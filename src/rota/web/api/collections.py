@@ -1,4 +1,4 @@
-"""Collections kept in sync over HTTP: their tasks started, looked at, listed, cancelled. Paths and fields are those of
+"""Starts, shows, lists and cancels tasks of collections kept in sync, over HTTP. Paths and fields are those of
 EventNative's contract; both /tasks and /tasks/ answer, without a redirect."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queues of documents over HTTP: the queues, their documents, what is wrong with them, and why one has not run."""
+"""Lists queues of documents, their documents and their problems over HTTP, and explains why a document has not run."""
 
 from __future__ import annotations
 

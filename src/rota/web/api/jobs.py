@@ -1,4 +1,4 @@
-"""Jobs over HTTP: listed, looked at, followed, enqueued, retried, cancelled, deleted."""
+"""Lists, shows, follows, enqueues, retries, cancels and deletes jobs over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues, nodes, numbers, changes and tokens over HTTP: what an operator asks for."""
+"""Serves queues, nodes, numbers, changes and tokens over HTTP: the requests of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules over HTTP: made, changed, paused, run, and asked what became of their times."""
+"""Creates, changes, pauses, runs and explains schedules over HTTP."""
 
 from __future__ import annotations
 

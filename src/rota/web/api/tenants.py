@@ -1,4 +1,4 @@
-"""Tenants over HTTP."""
+"""Creates, changes, pauses and removes tenants over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stylesheet, the script and the icon: served under names that hold their hash, so that browsers keep them."""
+"""Holds the stylesheet, the script and the icon. Their names contain their hash, so that browsers keep them."""
 
 from __future__ import annotations
 

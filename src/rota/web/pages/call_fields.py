@@ -1,4 +1,4 @@
-"""A call that exists, in the form of its task: the text of each field, and the fields as a template shows them.
+"""Fills the form of a task with an existing call: the text of each field, and the fields as a template shows them.
 
 A call that the fields cannot hold exactly, such as one with an argument that the task no longer has, is edited as JSON.
 """

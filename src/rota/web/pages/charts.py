@@ -1,4 +1,4 @@
-"""Charts as values: paths for an SVG that stretches, the labels beside it, and the table behind it."""
+"""Builds charts as values: paths for an SVG that stretches, the labels beside it, and the table behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that a person types: its value, or the line and column at which it is wrong."""
+"""Reads JSON that a person types: its value, or the line and column at which it is wrong."""
 
 from __future__ import annotations
 

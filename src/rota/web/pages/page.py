@@ -1,4 +1,4 @@
-"""Pages as values: a path, who may see it, and the function that shows it or acts on it.
+"""Defines pages as values: a path, its visitors, and the function that shows it or acts on it.
 
 A page's function runs in a thread. It gets a visit and returns a view (a template and its values), the path of
 another page, a download or a stream.

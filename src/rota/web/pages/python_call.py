@@ -1,4 +1,4 @@
-"""A call as Python writes it, in pieces with a class each: names, text, numbers, what is hidden."""
+"""Writes a call as Python code, in pieces with a class each: names, text, numbers, hidden values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule of a schedule as a sentence in the viewer's language, and where the schedule is declared."""
+"""Writes the rule of a schedule in the viewer's language, and the place where the schedule is declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A form that calls a task, made from its type hints; and the call that a filled form makes.
+"""Builds the form that calls a task from the task's type hints, and builds the call from a filled form.
 
 What a browser sends is text. Each field becomes the JSON value that its hint asks for, or an error at that field.
 """

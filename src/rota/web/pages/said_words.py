@@ -1,4 +1,4 @@
-"""Sentences of the model in the viewer's language, by their codes and values.
+"""Translates sentences of the model into the viewer's language, by their codes and values.
 
 A language that has no text for a code shows the English sentence.
 """

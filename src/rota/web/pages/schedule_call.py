@@ -1,4 +1,4 @@
-"""The call of a schedule in its editor: the typed fields of its task, or JSON if this server does not know the task."""
+"""Shows the call of a schedule in its editor: the fields of its task, or JSON if this server does not know the task."""
 
 from __future__ import annotations
 

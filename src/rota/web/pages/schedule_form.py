@@ -1,4 +1,4 @@
-"""A schedule as a form: its fields as text, and the body of the API that they stand for.
+"""Shows a schedule as a form: its fields as text, and the body of the API that they stand for.
 
 The editor sends what the API takes, so that a rule about a schedule stands in one place.
 """

@@ -1,4 +1,4 @@
-"""The table of all pages: the ASGI app, the navigation and the tests are made from it. A new page adds a line here."""
+"""Holds the table of all pages: the app, the navigation and the tests are made from it. A new page adds a line here."""
 
 from __future__ import annotations
 

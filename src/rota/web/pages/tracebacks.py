@@ -1,4 +1,4 @@
-"""Tracebacks for people: frames of libraries are folded, those of the user's own code stand out."""
+"""Shows tracebacks: frames of libraries are folded, frames of the user's own code stand out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of `why` in the viewer's language: by their codes and values, and what they advise, sentence by sentence.
+"""Writes answers of `why` in the viewer's language: by their codes and values, and their advice, sentence by sentence.
 
 What a language has no text for is shown in English.
 """

@@ -1,4 +1,4 @@
-"""What a viewer reads: texts in their language, times in their timezone, spans and numbers with their units."""
+"""Formats what a viewer reads: texts in their language, times in their timezone, spans and numbers with units."""
 
 from __future__ import annotations
 

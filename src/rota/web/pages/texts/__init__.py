@@ -1,4 +1,4 @@
-"""All texts of the dashboard, one file per language: keys, templates with values, and plurals.
+"""Reads all texts of the dashboard, one file per language: keys, templates with values, and plurals.
 
 English is whole; a key that another language lacks is shown in English. A language is added by adding its file.
 """

@@ -1,1 +1,1 @@
-"""The pages, one module each: what it reads, what it shows of that, and what can be done on it."""
+"""Defines the pages, one module each: what it reads, what it shows, and the actions on it."""

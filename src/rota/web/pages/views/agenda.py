@@ -1,4 +1,4 @@
-"""The agenda: a day or a week of all schedules as lanes, past and coming, under the load that they make together."""
+"""Shows the agenda: a day or a week of all schedules as lanes, past and future, under their common load."""
 
 from __future__ import annotations
 

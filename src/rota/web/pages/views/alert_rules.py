@@ -1,4 +1,4 @@
-"""The form of a stored alert rule: a new one, a changed one, and its removal."""
+"""Shows the form of a stored alert rule, saves a new or changed one, and removes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alerts: what is wrong now, what was wrong, the rules, their silences, and a test of each channel."""
+"""Shows open and past alerts, the rules and their silences, and tests channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP API as a page, made from the OpenAPI document that the server answers with."""
+"""Shows the HTTP API as a page, made from the OpenAPI document that the server answers with."""
 
 from __future__ import annotations
 

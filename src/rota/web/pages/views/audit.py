@@ -1,4 +1,4 @@
-"""The audit: who changed what, when, and the values before and after; newest first."""
+"""Shows audit records, newest first: who changed what, when, and the values before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue: the tasks that can be enqueued here, and a form that runs one, made from its type hints."""
+"""Shows the tasks that can be enqueued here, and a form that runs one, made from its type hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queues of documents: how many documents are in which state, what is wrong, and why documents failed."""
+"""Shows queues of documents: the number of documents in each state, their problems, and why documents failed."""
 
 from __future__ import annotations
 

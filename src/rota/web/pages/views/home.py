@@ -1,4 +1,4 @@
-"""The first page: how everything stands in one sentence, then the numbers, the next runs and the last failures."""
+"""Shows the first page: the state of the system in one sentence, the numbers, the next runs and the last failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job: the call as Python, why it waits, its life as a timeline, its attempts, its log, its result."""
+"""Shows one job: the call as Python, why it waits, its timeline, its attempts, its log and its result."""
 
 from __future__ import annotations
 

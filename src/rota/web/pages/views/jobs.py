@@ -1,4 +1,4 @@
-"""The jobs: tabs by state, a search, and what can be done with those that are ticked or with all that match."""
+"""Shows the jobs: tabs by state, a search, and actions on those that are ticked or on all that match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens, as one stream for all tabs of a browser; each page then asks for its own parts again."""
+"""Sends all events as one stream for all tabs of a browser. Each page then requests its own parts again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logging in with a token or a link that works once, and out; and what a browser keeps: theme and language."""
+"""Logs people in with a token or a link that works once, and out. Sets what a browser keeps: theme and language."""
 
 from __future__ import annotations
 

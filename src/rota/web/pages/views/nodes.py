@@ -1,4 +1,4 @@
-"""The nodes: which processes are alive, what each serves and runs, and since when."""
+"""Shows the nodes: the live processes, what each serves and runs, and since when."""
 
 from __future__ import annotations
 

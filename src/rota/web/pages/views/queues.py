@@ -1,4 +1,4 @@
-"""The queues: the waiting and running jobs of each, who serves it, and who paused it and why."""
+"""Shows the queues: the waiting and running jobs of each, its workers, and who paused it and why."""
 
 from __future__ import annotations
 

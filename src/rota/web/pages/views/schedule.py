@@ -1,4 +1,4 @@
-"""One schedule: why it did or did not run, its ledger, its next runs, what it does, and who changed it."""
+"""Shows one schedule: why it did or did not run, its ledger, its next runs, its call, and its changes."""
 
 from __future__ import annotations
 

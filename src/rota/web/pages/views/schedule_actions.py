@@ -1,4 +1,4 @@
-"""What can be done with one schedule: run, pause, resume, enable, disable, remove. What destroys asks first."""
+"""Runs, pauses, resumes, enables, disables and removes one schedule. Actions that destroy something ask first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The editor of a schedule: a form, and what the server makes of it before it is saved.
+"""Shows the editor of a schedule: a form, and a preview of what the server makes of it before it is saved.
 
 Of two operators who edit one schedule, the second is shown what the first changed, and nothing that either typed is
 lost: fields that only one of them touched have that one's value.

@@ -1,4 +1,4 @@
-"""The schedules: those in trouble first, each with its rule, its next and last run and its last 30 occurrences."""
+"""Shows the schedules: those in trouble first, each with its rule, its next and last run and its last occurrences."""
 
 from __future__ import annotations
 

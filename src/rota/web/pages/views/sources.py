@@ -1,4 +1,4 @@
-"""The sources: collections that are kept in sync, how their last sync went, and a button that starts one now."""
+"""Shows collections that are kept in sync, the result of their last sync, and a button that starts one now."""
 
 from __future__ import annotations
 

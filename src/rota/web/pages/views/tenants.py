@@ -1,4 +1,4 @@
-"""The tenants: their zones and defaults, their schedules, a pause for all of them, and what a change would do."""
+"""Shows the tenants: their zones and defaults, their schedules, a pause for all of them, and the effect of a change."""
 
 from __future__ import annotations
 
