@@ -1,4 +1,4 @@
-"""What a store does with jobs."""
+"""Defines what a store does with jobs."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class JobVerbs(ABC):
 
     @abstractmethod
     def add_jobs(self, jobs: Sequence[NewJob], *, now: int | None = None) -> list[Added]:
-        """Accept jobs, all or none. Where a key is taken, the live job's id comes back instead."""
+        """Accept jobs, all or none. If a key is taken, the result has the id of the job that holds it."""
 
     @abstractmethod
     def exchange(self, ask: Exchange, *, now: int | None = None) -> Exchanged:
-        """Settle some jobs and claim some, in one step. Claiming first makes due jobs of these queues ready.
+        """Settle jobs and claim jobs, in one step. A claim first makes due jobs of these queues ready.
 
-        One claim makes at most MOST_PROMOTED due jobs ready, and decides on as many that were made ahead. The limit is
+        One claim makes at most MOST_PROMOTED due jobs ready, and decides on as many lookahead jobs. The limit is
         for all its queues together, and the earliest due come first; of those that are due at one instant, any.
 
-        A due job that was made ahead (`is_ahead`) is decided on then, by the model's `decide_due`: given its
+        A due lookahead job (`is_ahead`) is decided on then, by the model's `decide_due`: given its
         schedule's policy (skip, if the schedule is gone), its live job and the last held one, it becomes ready or
         held, or it is deleted and leaves a skip. That is one step of its own or part of the claim's. Two claims never
         decide on one job twice.
@@ -55,23 +55,23 @@ class JobVerbs(ABC):
     def extend_leases(
         self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, *, now: int | None = None
     ) -> Extended:
-        """Renew exactly these (job, lease_no); also says which of the holder's jobs were asked to stop."""
+        """Renew exactly these (job, lease_no). The result also names the holder's jobs that were asked to stop."""
 
     @abstractmethod
     def expired_jobs(self, limit: int, *, now: int | None = None) -> list[Job]:
-        """Running jobs whose lease has run out."""
+        """Running jobs whose lease has expired."""
 
     @abstractmethod
     def rescue_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        """Apply what was decided about expired jobs, if their lease still is the expired one."""
+        """Apply decisions about jobs with an expired lease, if they still have that lease."""
 
     @abstractmethod
     def change_jobs(self, changes: Sequence[Change], *, now: int | None = None) -> list[Refusal]:
-        """Apply decisions made by hand, where the jobs still are what was decided on."""
+        """Apply changes made by hand to the jobs that still are what was decided on."""
 
     @abstractmethod
     def request_cancels(self, ids: Sequence[str], reason: str, *, now: int | None = None) -> list[str]:
-        """Ask running jobs to stop; says which of them are running.
+        """Ask running jobs to stop. Returns the ids of those that are running.
 
         The reason is kept with the job. A success that is settled later keeps it (`Change.keeps_cancel`), although its
         worker may not know of it: its history says that the cancel came too late.
@@ -79,15 +79,16 @@ class JobVerbs(ABC):
 
     @abstractmethod
     def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:
-        """Keep how far running jobs are: (job, lease_no, text); what the holder no longer owns is left alone."""
+        """Record the progress of running jobs: (job, lease_no, text). Jobs that the holder no longer owns stay as they
+        are."""
 
     @abstractmethod
     def delete_jobs(self, ids: Sequence[str], *, now: int | None = None) -> list[str]:
-        """Remove jobs that have ended; their occurrences stay. Says which were removed."""
+        """Delete jobs that have ended; their occurrences stay. Returns the ids of the deleted ones."""
 
     @abstractmethod
     def get_jobs(self, ids: Sequence[str]) -> list[Job]:
-        """Those of the jobs that exist, in the order asked for."""
+        """The jobs of these ids that exist, in the requested order."""
 
     @abstractmethod
     def list_jobs(self, where: JobFilter, *, cursor: str | None = None, limit: int = 50) -> Page[Job]:

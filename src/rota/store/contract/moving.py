@@ -1,4 +1,4 @@
-"""How a store is copied to another: it is sealed and exports its records, and the other store imports them.
+"""Defines how a store is copied to another: it is sealed and exports its records, and the other store imports them.
 
 A sealed store refuses new work and changes of waiting jobs. Jobs that run may still end. Once no job runs, the store no
 longer changes. So it can be copied page by page, and a copy that was killed can continue. The store that is being
@@ -29,7 +29,7 @@ Part = Literal["queues", "locks", "entries", "audit_records", "schedules", "occu
 
 
 class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """That a store is being left, and for which other one; or that it is being filled."""
+    """The state of a store during a copy: it is being copied to another store, or filled from one."""
 
     target: str  # for people: no secrets
     source: str = ""  # where this store is the one that is being filled: from which other one
@@ -38,7 +38,7 @@ class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int = 0
 
     def refusal(self, store: str) -> StoreSealed:
-        """What a sealed store answers to a call that brings or wants work."""
+        """The error of a sealed store for a call that adds or requests work."""
         if self.source:
             return StoreSealed(
                 f"{store} is being filled from {self.source} and takes no work before all is there; wait until "
@@ -53,7 +53,7 @@ class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True):
-    """What a queue is beside its jobs."""
+    """The fields of a queue beside its jobs."""
 
     name: str
     is_paused: bool = False
@@ -90,7 +90,7 @@ class MovingVerbs(ABC):
 
     @abstractmethod
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
-        """Everything of one part as it is kept, in an order that a load keeps: jobs by position, a job's
+        """Everything of one part as it is stored, in an order that a load keeps: jobs by position, a job's
         logs by number, occurrences only if no job is their record."""
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a store keeps for those who operate it: queues, nodes, logs, locks, counters and upkeep."""
+"""Defines what a store keeps for its operators: queues, nodes, logs, locks, counters and upkeep."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NodeVerbs(ABC):
 
     @abstractmethod
     def record_heartbeat(self, node: Node, *, now: int | None = None) -> int:
-        """Say that a node is alive; answers with the store's clock."""
+        """Record that a node is alive. Returns the time by the store's clock."""
 
     @abstractmethod
     def list_nodes(self) -> list[Node]: ...
@@ -87,11 +87,11 @@ class UpkeepVerbs(ABC):
 
     @abstractmethod
     def recount(self) -> dict[str, int]:
-        """How far the kept counters are from a fresh count, where they differ (for checks)."""
+        """The differences between the stored counters and a fresh count, for checks."""
 
     @abstractmethod
     def prune(self, retention: Retention, limit: int, *, now: int | None = None) -> Pruned:
-        """Remove a bounded batch of what was kept long enough.
+        """Delete a bounded batch of records whose retention is over.
 
         Ended jobs go when their state's time is over; then, if more than `most_finished` would still be kept, the
         oldest of the others, until that many are. A job whose key still holds stays and counts: the next oldest goes

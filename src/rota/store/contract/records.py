@@ -1,4 +1,4 @@
-"""What a store keeps about the system itself: entries (tenants, tokens), and audit records of who changed what."""
+"""Defines what a store keeps about the system itself: entries (tenants, tokens), and audit records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EntryVerbs(ABC):
 
     @abstractmethod
     def get_entries(self, kind: str, names: Sequence[str]) -> list[Entry]:
-        """Those of them that exist, in the order asked for."""
+        """The entries of these names that exist, in the requested order."""
 
     @abstractmethod
     def list_entries(self, kind: str, *, cursor: str | None = None, limit: int = 50) -> Page[Entry]:
@@ -35,7 +35,7 @@ class AuditVerbs(ABC):
 
     @abstractmethod
     def add_audit_records(self, records: Sequence[AuditRecord]) -> None:
-        """Keep audit records of other changes; one whose id is there already is left alone."""
+        """Store audit records of other changes. A record whose id exists already stays as it is."""
 
     @abstractmethod
     def list_audit_records(

@@ -1,4 +1,4 @@
-"""What a store does with schedules and their occurrences."""
+"""Defines what a store does with schedules and their occurrences."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class ScheduleVerbs(ABC):
 
     @abstractmethod
     def edit_schedules(self, edits: Sequence[Edit], *, now: int | None = None) -> list[str]:
-        """Apply edits, each whole or not at all; says which were refused because the version had moved on.
+        """Apply edits, each whole or not at all. Returns the ids of schedules whose version had changed: they were
+        refused.
 
-        An edit that revokes cancels the schedule's waiting jobs; those that were made ahead of their time (the edit
-        says which it deletes) are removed instead, and leave no record: their occurrences are yet to come. A job of an
+        An edit that revokes cancels the schedule's waiting jobs; its lookahead jobs (the edit
+        says which it deletes) are deleted instead, without a record: their occurrences are yet to come. A job of an
         edit that its slot or its key refuses is not made and is no run of the schedule: see `schedule_after`.
         """
 

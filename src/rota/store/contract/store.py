@@ -1,4 +1,4 @@
-"""The store as a whole: its life, its clock, its listeners, and all the verbs."""
+"""Defines the store as a whole: its life, its clock, its listeners, and all the verbs."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class Store(
     MovingVerbs,
     ABC,
 ):
-    """Where jobs, schedules, occurrences and logs live."""
+    """Keeps jobs, schedules, occurrences and logs."""
 
     path: Path | None = None  # of the file that the store is; None: it is on a server, or in this process
     namespace: str = ""  # which of several systems in one place this is; empty if a store has no namespaces
 
     @abstractmethod
     def open(self) -> None:
-        """Connect, and make or migrate what is needed."""
+        """Connect, and create or migrate the schema if necessary."""
 
     def open_within(self, transaction: object) -> bool:  # noqa: ARG002 - for stores that share the caller's locks
         """Get ready for writes in a caller's transaction; whether the store is open then."""
@@ -87,10 +87,10 @@ class Store(
 
     @abstractmethod
     def describe(self) -> str:
-        """Where it is, for people: no secrets."""
+        """The place of the store in words, without secrets."""
 
     def warnings(self) -> list[str]:
-        """What in the settings of an opened store's server may lose jobs, for people; each says what to do."""
+        """Settings of the opened store's server that may lose jobs, in words; each says what to do."""
         return []
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The values that cross the contract: what goes into a store's verbs and what comes out."""
+"""Defines the values that cross the contract: the arguments of a store's verbs and their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Channel = Literal["jobs", "schedules"]
 
 
 class Features(Struct, frozen=True, kw_only=True):
-    """What differs between stores; the suite reads it and the docs print it."""
+    """The differences between stores. The suite reads them, and the docs list them."""
 
     kind: str
     is_durable: bool  # survives the end of its process
@@ -57,28 +57,28 @@ class Page(Struct, Generic[Item], frozen=True):
 
 
 def check_limit(limit: int) -> int:
-    """How many items a page may have, as a caller asks for it."""
+    """Check the number of items that a caller requests for a page, and return it."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST_PAGE:
         raise BadOption(f"limit={limit!r} must be a whole number from 1 to {LARGEST_PAGE}; page.cursor asks for more")
     return limit
 
 
 def check_cursor(cursor: str | None) -> str | None:
-    """A page's cursor, where it is one that a list of jobs or occurrences gave."""
+    """Check a cursor of a list of jobs or occurrences, and return it."""
     if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
         raise BadOption(f"cursor {cursor!r} is none that a list gave")
     return cursor
 
 
 class Added(Struct, frozen=True, gc=False):
-    """What became of one new job: made, or found to be there already under its key."""
+    """The result for one new job: it was created, or a job with its id, slot or key exists."""
 
     id: str
     existed: bool = False
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
-    """What a worker brings and what it wants, in one call."""
+    """The request of a worker: the reports that it sends and the number of jobs that it wants."""
 
     holder: str
     settled: list[Change] = []
@@ -90,7 +90,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True):
-    """A write that the store did not take, because the world had moved on."""
+    """A report that the store refused, because the lease was lost or the job was asked to stop."""
 
     id: str
     why: Literal["lease", "cancel"]  # the lease was lost; or the job was asked to stop meanwhile
@@ -98,7 +98,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Exchanged(Struct, frozen=True, kw_only=True):
-    """What the store gives back."""
+    """The reply of the store."""
 
     now: int
     refused: list[Refusal] = []
@@ -107,7 +107,7 @@ class Exchanged(Struct, frozen=True, kw_only=True):
 
 
 class Extended(Struct, frozen=True, kw_only=True):
-    """What became of the leases that a worker wants to keep."""
+    """The result of a renewal of leases."""
 
     now: int
     lost: list[str] = []
@@ -123,7 +123,7 @@ class Due(Struct, frozen=True, kw_only=True):
 
 
 class Fired(Struct, frozen=True, kw_only=True):
-    """What one firing became. Not accepted: somebody else fired or edited the schedule first."""
+    """The result of one firing. Not accepted: another caller fired or edited the schedule first."""
 
     schedule_id: str
     is_accepted: bool
@@ -145,7 +145,7 @@ class Fired(Struct, frozen=True, kw_only=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a list shows; what is None does not matter."""
+    """The jobs that a list shows. A field of None sets no condition."""
 
     states: tuple[State, ...] = ()
     queue: str | None = None
@@ -174,14 +174,14 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class ScheduleFilter(Struct, frozen=True, kw_only=True):
-    """Which schedules a list shows; what is None does not matter. Each is an index, not a search."""
+    """The schedules that a list shows. A field of None sets no condition. Each field has an index."""
 
     tenant: str | None = None  # a name, never empty
     origin: str | None = None  # as Origin.name says it: code:shop
 
 
 class AuditFilter(Struct, frozen=True, kw_only=True):
-    """Which audit records a list shows; what is None does not matter."""
+    """The audit records that a list shows. A field of None sets no condition."""
 
     subject: str | None = None
     since: int | None = None  # made at or after
@@ -235,7 +235,7 @@ class LogLine(Struct, frozen=True, kw_only=True):
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """How long what has ended is kept (microseconds), and how much of it at most."""
+    """How long ended records are kept (microseconds), and how many at most."""
 
     succeeded_for: int = 24 * 3600 * SECOND
     failed_for: int = 30 * 24 * 3600 * SECOND
@@ -251,7 +251,7 @@ class Retention(Struct, frozen=True, kw_only=True):
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
-    """How much an upkeep round removed."""
+    """The numbers of records that a round of upkeep deleted."""
 
     jobs: int = 0
     occurrences: int = 0

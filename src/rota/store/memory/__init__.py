@@ -1,4 +1,4 @@
-"""The memory store: the contract in plain Python, to be read first. It ends with its process."""
+"""Defines the memory store: the contract in plain Python, to be read first. It ends with its process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes jobs where they still are what was decided on, with all that a change sets in motion."""
+"""Changes jobs that still are what was decided on, and releases the jobs that waited for them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Changer(Database):
     def _change_all(
         self, changes: Sequence[Change], now: int, still_holds: Callable[[Change, Job], bool]
     ) -> list[Refusal]:
-        """Apply the changes whose jobs still are what was decided on; name the others."""
+        """Apply the changes whose jobs still are what was decided on; return the ids of the others."""
         checked = check_changes(changes, lambda change: self._jobs.get(change.id), still_holds)
         self._apply([change for change, _ in checked.accepted], now)
         return checked.refused

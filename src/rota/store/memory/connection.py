@@ -1,4 +1,4 @@
-"""What the memory store holds, and what all its verbs do with it. It takes the place of a connection."""
+"""Holds the data of the memory store and the steps that its verbs share, in the place of a connection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Database(Store):
     # The lock is held.
 
     def _check_open(self) -> None:
-        """A store that is being left, or filled, takes no work."""
+        """A sealed store accepts no work."""
         if self._seal is not None:
             raise self._seal.refusal(self.describe())
 
@@ -80,7 +80,7 @@ class Database(Store):
         self._jobs[job.id] = job
 
     def _free(self, job: Job) -> None:
-        """Its key and its slot are free for others."""
+        """Free the job's key and slot."""
         if job.key:
             self._keys.pop(job.key, None)
         if job.slot:
@@ -91,7 +91,7 @@ class Database(Store):
             self._audit.setdefault(audit.id, audit)
 
     def _drop(self, job: Job) -> None:
-        """A job goes without a trace."""
+        """Delete a job without an entry in the ledger."""
         self._counts.remove(job.queue, job.state)
         self._made.discard((job.schedule_id or "", job.fire_at or 0))
         self._free(job)

@@ -1,4 +1,4 @@
-"""Exchanges jobs with workers: settles what they report and claims what they ask for, in one step."""
+"""Exchanges jobs with workers: settles those that they report and claims those that they request, in one step."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Exchanger(LookaheadDecider):
         return sorted(due, key=due_order)[:MOST_PROMOTED]
 
     def _next_due(self, queues: Iterable[str]) -> int | None:
-        """When the first scheduled job of these queues is due; in the past, where a bound left some behind."""
+        """When the first scheduled job of these queues is due; in the past, if a limit left due jobs."""
         wanted = set(open_queues(queues, self._paused))
         waiting = (job for job in self._jobs.values() if job.state is State.SCHEDULED and job.queue in wanted)
         return min((job.run_at for job in waiting), default=None)

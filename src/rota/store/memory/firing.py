@@ -1,4 +1,4 @@
-"""Fires schedules: makes their jobs and advances them, each in one step under its version."""
+"""Fires schedules: creates their jobs and advances them, each in one step under its version."""
 
 from __future__ import annotations
 

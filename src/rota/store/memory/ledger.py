@@ -1,4 +1,4 @@
-"""The memory store's ledger: ranges of occurrences whose jobs are gone or never were."""
+"""Holds the ledger of the memory store: ranges of occurrences whose jobs were deleted or never existed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Ledger:
         self._entries.pop(schedule_id, None)
 
     def prune(self, retention: Retention, now: int) -> int:
-        """Drop what is too old, and what is too much per schedule; how many entries were dropped."""
+        """Delete entries that are too old or too many for their schedule; return how many."""
         removed = 0
         for schedule_id, entries in self._entries.items():
             kept = kept_entries(entries, retention, now)

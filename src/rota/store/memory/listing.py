@@ -1,4 +1,4 @@
-"""Reads jobs: by id, and in lists, the newest first."""
+"""Reads jobs by id, and lists them, newest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory store's locks."""
+"""Holds the locks of the memory store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Locks:
         return [(name, self._states[name].number) for name in sorted(self._states)]
 
     def load(self, name: str, number: int) -> bool:
-        """Go on from a number that was given elsewhere; False if a higher one was given here."""
+        """Continue from a number that another store has given; False if a higher one was given here."""
         state = self._states.get(name, UNUSED)
         if number <= state.number:
             return False

@@ -1,4 +1,4 @@
-"""The memory store's logs: what each job wrote, numbered within the job."""
+"""Holds the logs of the memory store: the lines of each job, numbered within the job."""
 
 from __future__ import annotations
 

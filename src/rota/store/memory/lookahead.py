@@ -1,4 +1,4 @@
-"""Decides about due jobs that their schedules created ahead, in the step of the claim."""
+"""Decides on due jobs that their schedules created in advance, in the step of the claim."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ class PlacingSteps(NamedTuple):
 
 
 class LookaheadDecider(Adder, Changer):
-    """Jobs that were created ahead. The lock is held."""
+    """Decides on jobs that were created in advance. The caller holds the lock."""
 
     def _decide_due(self, job: Job, now: int) -> None:
-        """A job that was created ahead is due: it is ready, held behind the run before it, or goes."""
+        """Decide on a due job that was created in advance: it becomes ready, is held behind the run before it, or is
+        deleted."""
         place_due(job, self._schedules.get(job.schedule_id or ""), self._steps(now), now)
 
     def _steps(self, now: int) -> PlacingSteps:

@@ -1,4 +1,4 @@
-"""Seals the store for a copy, gives out its records part by part, and takes in those of another store."""
+"""Seals the store for a copy, exports its records part by part, and imports those of another store."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Moving(Operations):
 
 
 def _is_new(stored: dict[Key, Value], key: Key, record: Value) -> bool:
-    """Keep a record that is not there yet; whether it was."""
+    """Add a record that does not exist yet; return whether it was new."""
     is_new = key not in stored
     stored.setdefault(key, record)
     return is_new

@@ -1,4 +1,4 @@
-"""Entries (tenants, tokens) under their version, and audit records of who changed what."""
+"""Keeps entries (tenants, tokens) under their version, and audit records of who changed what."""
 
 from __future__ import annotations
 

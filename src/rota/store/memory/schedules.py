@@ -98,7 +98,7 @@ class Schedules(Adder, Changer):
         return (new.schedule_id, new.fire_at) in self._made
 
     def _revoke(self, edit: Edit, reason: str, now: int) -> None:
-        """Cancel what the schedule's trigger made and nobody has started; runs by hand stay."""
+        """Cancel the waiting jobs of the schedule's trigger; runs by hand stay."""
         made = (job for job in self._jobs.values() if job.schedule_id == edit.id and job.fire_at)
         waiting = [job for job in made if job.state.is_waiting]
         self._delete_unstarted([job for job in waiting if edit.deletes(job)], now)

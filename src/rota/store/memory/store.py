@@ -1,4 +1,4 @@
-"""MemoryStore: the contract in plain Python, in this process. Each duty is a class in a file of its own."""
+"""Defines MemoryStore: the contract in plain Python, in this process. Each duty is a class in a file of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MongoDB store: one database of a standalone server, a replica set or a cluster; any number of hosts."""
+"""Defines the MongoDB store: one database of a standalone server, a replica set or a cluster; any number of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The occurrence ledger: ranges of expected times whose jobs were removed or never made; one document per schedule.
+"""Keeps the occurrence ledger: ranges of expected times without a job, one document per schedule.
 
 A document is read, the model folds the new entries into it, and it is written back unless another process has changed
 it meanwhile. An entry that a range covers already is left out, so recording an entry twice changes nothing.

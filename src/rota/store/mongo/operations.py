@@ -1,4 +1,4 @@
-"""Queues with their counters, nodes, logs of jobs, and locks."""
+"""Keeps queues with their counters, nodes, logs of jobs, and locks."""
 
 from __future__ import annotations
 

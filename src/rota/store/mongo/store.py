@@ -1,4 +1,4 @@
-"""The contract on one database of a MongoDB server. Each verb is one call to the part that does the work.
+"""Defines MongoStore: the contract on one database of a MongoDB server. Each verb calls the part that has the duty.
 
 If the server has transactions (a replica set, a cluster), a step is one. A standalone server has none: there a step is
 several writes in a safe order. `outbox`, `changing` and `counters` say what a crash can leave between them,

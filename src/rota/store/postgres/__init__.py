@@ -1,4 +1,4 @@
-"""The PostgreSQL store: a schema of its own in a database that you have, shared by any number of hosts."""
+"""Defines the PostgreSQL store: a schema of its own in your database, shared by any number of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of jobs: applied if the jobs still are what was decided on, with the jobs that they release."""
+"""Applies changes to jobs that still are what was decided on, and releases the jobs that waited for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values and rows: the only module that knows which column keeps which field."""
+"""Converts between values and rows. Only this module knows which column keeps which field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of jobs: read, inserted, moved between the tables of their states, locked and deleted."""
+"""Reads, inserts, moves, locks and deletes the rows of jobs. Each state has a table."""
 
 from __future__ import annotations
 

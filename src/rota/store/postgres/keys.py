@@ -1,4 +1,4 @@
-"""Unique keys and overlap slots: each has a row while its job is live, or while a key holds for a period."""
+"""Keeps unique keys and overlap slots. Each has a row while its job is live, or while a key holds for a period."""
 
 from __future__ import annotations
 

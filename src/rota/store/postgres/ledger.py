@@ -1,4 +1,4 @@
-"""The occurrence ledger: ranges of occurrences whose jobs were deleted or never existed."""
+"""Keeps the occurrence ledger: ranges of occurrences whose jobs were deleted or never existed."""
 
 from __future__ import annotations
 

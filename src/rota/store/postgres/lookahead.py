@@ -1,4 +1,4 @@
-"""Decides about jobs that schedules created before they were due, under the locks of their schedules."""
+"""Decides on jobs that schedules created before they were due, under the locks of their schedules."""
 
 from __future__ import annotations
 

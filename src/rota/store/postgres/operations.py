@@ -1,4 +1,4 @@
-"""Queues and their counters, nodes, logs and locks."""
+"""Keeps queues and their counters, nodes, logs and locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries (tenants, tokens) and audit records as rows."""
+"""Keeps entries (tenants, tokens) and audit records as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: edited under their version, found by an index when they are due, listed."""
+"""Edits schedules under their version, finds due ones by an index, and lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema: created when missing, migrated when old, refused when newer than this code."""
+"""Creates the schema if it is missing, migrates an old one, and refuses one newer than this code."""
 
 from __future__ import annotations
 

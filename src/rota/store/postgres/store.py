@@ -1,4 +1,4 @@
-"""PostgresStore: the contract on a schema of PostgreSQL. Each verb delegates to the part that has the duty."""
+"""Defines PostgresStore: the contract on a schema of PostgreSQL. Each verb delegates to the part that has the duty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prunes what was kept for its retention, a bounded batch at a time."""
+"""Prunes records whose retention is over, a bounded batch at a time."""
 
 from __future__ import annotations
 

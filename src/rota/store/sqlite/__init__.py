@@ -1,4 +1,4 @@
-"""The SQLite store: one file, several processes on one host, nothing to install."""
+"""Defines the SQLite store: one file, several processes on one host, nothing to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes jobs where they still are what was decided on, with all that a change sets in motion."""
+"""Changes jobs that still are what was decided on, and releases the jobs that waited for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges jobs with workers: settles what they report and claims what they ask for, in one transaction."""
+"""Exchanges jobs with workers: settles those that they report and claims those that they request, in a transaction."""
 
 from __future__ import annotations
 

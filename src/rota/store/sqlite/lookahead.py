@@ -1,4 +1,4 @@
-"""Decides about due jobs that their schedules created ahead, in the transaction of the claim."""
+"""Decides on due jobs that their schedules created in advance, in the transaction of the claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seals the store for a copy, gives out its records part by part, and takes in those of another store."""
+"""Seals the store for a copy, exports its records part by part, and imports those of another store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SqliteStore: the contract on one SQLite file. Each verb is one transaction."""
+"""Defines SqliteStore: the contract on one SQLite file. Each verb is one transaction."""
 
 from __future__ import annotations
 

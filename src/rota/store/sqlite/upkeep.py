@@ -1,4 +1,4 @@
-"""Prunes what was kept long enough, and recounts."""
+"""Prunes records whose retention is over, and recounts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The dashboard: pages made by the server, which read by the inspector and act through the operations of the API."""
+"""Serves the dashboard: pages that the server makes. They read by the inspector and act by operations of the API."""

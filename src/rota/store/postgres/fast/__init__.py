@@ -1,1 +1,1 @@
-"""What is here for speed alone: each file can be deleted, and the store falls back to its ordinary path."""
+"""Holds the special paths for speed: each file can be deleted, and the store uses its ordinary path."""
