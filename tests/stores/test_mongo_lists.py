@@ -170,6 +170,27 @@ def test_a_count_reads_keys_of_an_index_and_no_job(store, where):
     assert seen.keys <= 2 * (expected + FEW_KEYS)
 
 
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.SCHEDULED, State.HELD, State.FAILED, State.CANCELLED])
+@pytest.mark.parametrize("where", [{"task": "often"}, {"task": "of*"}, {"queue": "mine"}], ids=str)
+def test_a_state_of_a_task_or_a_queue_is_found_without_others_in_it(store, state, where):
+    made = fill(store, MANY, task="often", queue="mine")
+    put(store, state, made[::2])
+    fill(store, MANY, state, task="newer", queue="other")
+    filled = JobFilter(states=(state,), **where)
+    shows(store, filled, made[::2])
+    with counted(store) as seen:
+        assert store.count_jobs(filled) == len(made[::2])
+    assert seen.docs == 0
+    assert seen.keys <= len(made[::2]) + BOUND
+
+
+def test_scheduled_jobs_of_a_schedule_are_found_without_others(store):
+    fill(store, MANY // 2, schedule_id="tick")
+    made = fill(store, FEW, State.SCHEDULED, schedule_id="tick")
+    fill(store, MANY // 2, State.SCHEDULED)
+    shows(store, JobFilter(states=(State.SCHEDULED,), schedule_id="tick"), made)
+
+
 def test_a_namespace_of_before_gets_the_indexes_of_failures(standalone_url):  # noqa: F811
     make = emptied(standalone_url)
     with opened(make) as store:
@@ -179,6 +200,25 @@ def test_a_namespace_of_before_gets_the_indexes_of_failures(standalone_url):  # 
     with opened(make) as store:
         assert "failed_task" in documents(store).jobs.index_information()
         assert ids(store.list_jobs(JobFilter(states=(State.FAILED,), task="often")).items) == made[::-1]
+
+
+def test_a_namespace_of_before_gets_the_kinds_of_each_state(standalone_url):  # noqa: F811
+    make = emptied(standalone_url)
+    with opened(make) as store:
+        made = fill(store, FEW, State.SUCCEEDED, task="often") + fill(store, FEW, State.CANCELLED, task="often")
+        jobs = documents(store).jobs
+        kinds = {name: jobs.index_information()[name]["key"] for name in ("late", "rest")}
+        for name, states in (("late", {"$gt": "running"}), ("rest", {"$lt": "queued"})):
+            jobs.drop_index(name)
+            jobs.create_index([("state", 1), ("seq", 1)], name=name, partialFilterExpression={"state": states})
+        documents(store).meta.update_one({"_id": "control"}, {"$unset": {"has_state_kinds": ""}})
+    for _ in range(2):  # the second time, nothing is missing
+        with opened(make) as store:
+            now = documents(store).jobs.index_information()
+            assert {name: now[name]["key"] for name in ("late", "rest")} == kinds
+            ended = JobFilter(states=(State.SUCCEEDED, State.CANCELLED), task="often")
+            assert ids(store.list_jobs(ended).items) == made[::-1]
+            assert store.count_jobs(ended) == 2 * FEW
 
 
 def test_jobs_of_a_time_are_found_without_those_of_another(store):

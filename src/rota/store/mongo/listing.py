@@ -2,14 +2,15 @@
 
 A job's queue and task never change, so the index `kind` is written once per job. Lists by either, or by neither, merge
 the kinds that exist: the server skips from one to the next to find them, and reads of each only what is shown. Queued
-jobs are merged from the ranges of the index `ready`, one per queue and priority. The other states have indexes of their
-own, except running jobs, which are few. The index is always named: otherwise the server would reuse the plan of the
-last list with a similar filter.
+jobs are merged from the ranges of the index `ready`, one per queue and priority. Two indexes have the kinds of each of
+the other states, except running jobs, which are few. A count needs no order, so the server skips over the kinds itself.
+The index is always named: otherwise the server would reuse the plan of the last list with a similar filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,13 +36,13 @@ FEW = 1_000  # jobs of a kind, counted by keys of its index alone
 FIRST = Timestamp(0, 0)  # before every position; a tombstone has none
 ANY = {"$gte": MinKey()}  # for the first field of an index: the server skips from each of its values to the next
 
-_INDEXES = {
+_OF_SCHEDULE = {State.SCHEDULED: "scheduled_schedule", State.FAILED: "failed_schedule"}
+_OF_KINDS = {
     State.SCHEDULED: "late",
     State.SUCCEEDED: "late",
     State.HELD: "rest",
     State.FAILED: "rest",
     State.CANCELLED: "rest",
-    State.RUNNING: "leased",
 }
 
 
@@ -53,6 +54,9 @@ def get_jobs(db: Database, ids: Sequence[str]) -> list[Job]:
 
 def find_job(db: Database, job_id: str) -> Job | None:
     return next(iter(get_jobs(db, [job_id])), None)
+
+
+_Kinds = Callable[[], "list[Document]"]  # conditions that match all kinds of a filter
 
 
 class _Read(NamedTuple):
@@ -78,15 +82,16 @@ class Listing:
             query = _in_time(db, where, conditions(where, cursor))
             if query is None:
                 return Page([])
-            found = _read(db, _reads(db, where, query), limit + 1, -1)
+            kinds = cache(lambda: _kinds(db, where, query))
+            found = _read(db, _reads(db, where, query, kinds), limit + 1, -1)
             if _may_move(where):  # a second look finds a job that was in no state when that state was read
-                found = _newest([found, _read(db, _reads(db, where, query), limit + 1, -1)], limit + 1)
+                found = _newest([found, _read(db, _reads(db, where, query, kinds), limit + 1, -1)], limit + 1)
         return page_of(jobs_of(found), limit, lambda job: str(job.seq))
 
     def count_jobs(self, where: JobFilter, limit: int) -> int:
         with self._connection.call() as db:
             query = _in_time(db, where, conditions(where, None))
-            reads = _reads(db, where, query) if query else ()
+            reads = _reads(db, where, query, lambda: [_any_kind(query)]) if query else ()
             return _count(db, [_Read(_countable(read.query), read.hint) for read in reads], limit)
 
     def list_failures(self, since: int, limit: int) -> list[Failure]:
@@ -109,7 +114,7 @@ class Listing:
 def oldest_jobs(db: Database, after: int, limit: int) -> list[Job]:
     """The oldest of all jobs, beyond a position."""
     query: Document = {"seq": {"$gt": position_of(after)}, **EXISTING}
-    return jobs_of(_read(db, _by_kind(db, JobFilter(), query), limit, 1))
+    return jobs_of(_read(db, _by_kind(_kinds(db, JobFilter(), query), query), limit, 1))
 
 
 def conditions(where: JobFilter, cursor: str | None) -> Document:
@@ -183,7 +188,7 @@ def stored_seq(document: Document) -> int:
     return seq if isinstance(seq, int) else 0
 
 
-def _reads(db: Database, where: JobFilter, query: Document) -> list[_Read]:
+def _reads(db: Database, where: JobFilter, query: Document, kinds: _Kinds) -> list[_Read]:
     if where.key is not None:
         return [_Read(query, "key")]
     if where.least_attempts is not None:
@@ -191,8 +196,8 @@ def _reads(db: Database, where: JobFilter, query: Document) -> list[_Read]:
     if where.schedule_id is not None and _is_by_schedule(db, where):
         return [_Read(_from_first_ready(db, where, query) if where.states == (State.QUEUED,) else query, "made")]
     if not where.states:
-        return _by_kind(db, where, query)
-    return [read for state in dict.fromkeys(where.states) for read in _in_state(db, where, query, state)]
+        return _by_kind(kinds(), query)
+    return [read for state in dict.fromkeys(where.states) for read in _in_state(db, where, query, state, kinds)]
 
 
 def _may_move(where: JobFilter) -> bool:
@@ -200,16 +205,20 @@ def _may_move(where: JobFilter) -> bool:
     return len({state for state in where.states if not state.is_final}) > 1
 
 
-def _in_state(db: Database, where: JobFilter, query: Document, state: State) -> list[_Read]:
+def _in_state(db: Database, where: JobFilter, query: Document, state: State, kinds: _Kinds) -> list[_Read]:
     query = {**query, "state": state.value}
+    if where.schedule_id is not None and state in _OF_SCHEDULE:
+        return [_Read(query, _OF_SCHEDULE[state])]
+    if state is State.FAILED and isinstance(query.get("task"), str):
+        return [_Read(query, "failed_task")]
+    if state in _OF_KINDS:
+        return _by_kind(kinds(), query, _OF_KINDS[state])
     if _are_few(db, where):
-        return _by_kind(db, where, query)
-    if state is State.QUEUED and where.task is not None and not _are_few_ready(db):
-        return _by_kind(db, where, _from_first_ready(db, where, query))
-    if state is State.FAILED and (where.schedule_id is not None or isinstance(query.get("task"), str)):
-        return [_Read(query, "failed_task" if where.schedule_id is None else "failed_schedule")]
-    if state is not State.QUEUED:
-        return [_Read(query, _INDEXES[state])]
+        return _by_kind(kinds(), query)
+    if state is State.RUNNING:
+        return [_Read(query, "leased")]
+    if where.task is not None and not _are_few_ready(db):
+        return _by_kind(kinds(), _from_first_ready(db, where, query))
     used = {queue: [job.get("priority") for job in first_ready(db, queue)] for queue in _queues(db, where)}
     return [_Read({**query, **each}, "ready") for each in merged(used, "priority")]
 
@@ -229,7 +238,7 @@ def _are_few(db: Database, where: JobFilter) -> bool:
     if where.queue is None and where.task is None:
         return False
     kind = {name: value for name, value in conditions(where, None).items() if name in {"queue", "task"}}
-    return _count(db, _by_kind(db, where, kind), FEW) < FEW
+    return db.jobs.count(kind | _any_kind(kind), FEW, "kind") < FEW
 
 
 def _is_by_schedule(db: Database, where: JobFilter) -> bool:
@@ -245,14 +254,23 @@ def _are_few_ready(db: Database) -> bool:
     return db.jobs.count({"state": State.QUEUED.value, "queue": ANY}, FEW, "ready") < FEW
 
 
-def _by_kind(db: Database, where: JobFilter, query: Document) -> list[_Read]:
+def _by_kind(kinds: Sequence[Document], query: Document, hint: str = "kind") -> list[_Read]:
+    return [_Read({**query, **each}, hint) for each in kinds]
+
+
+def _any_kind(query: Document) -> Document:
+    """What a query does not say of a kind, for a count."""
+    return {name: ANY for name in ("queue", "task") if name not in query}
+
+
+def _kinds(db: Database, where: JobFilter, query: Document) -> list[Document]:
     task = query.get("task")
     of_queue: Document = {} if task is None else {"task": task}
     kinds = {
         queue: [task] if isinstance(task, str) else db.jobs.distinct("task", {"queue": queue, **of_queue})
         for queue in _queues(db, where)
     }
-    return [_Read({**query, **each}, "kind") for each in merged(kinds, "task")]
+    return merged(kinds, "task")
 
 
 def _queues(db: Database, where: JobFilter) -> list[Any]:

@@ -49,15 +49,17 @@ class Index(NamedTuple):
 
 _UP, _DOWN = ASCENDING, DESCENDING
 _EXISTS = {"$exists": True}
+_KIND = {"queue": _UP, "task": _UP, "seq": _UP}
+_OF_SCHEDULE = {"schedule_id": _UP, "state": _UP, "seq": _UP}
 # The server checks each index of jobs whenever a job changes, so there are as few as possible.
 INDEXES = (
     # A new job is the last of its kind.
-    Index("job", "kind", {"queue": _UP, "task": _UP, "seq": _UP}, {"queue": _EXISTS}),
+    Index("job", "kind", _KIND, {"queue": _EXISTS}),
     Index("job", "ready", {"queue": _UP, "priority": _DOWN, "seq": _UP}, {"state": "queued"}),
     Index("job", "due", {"queue": _UP, "run_at": _UP}, {"state": "scheduled"}),
     # Lists by state. Servers of every version accept a range as the condition of an index; these are ranges of names.
-    Index("job", "late", {"state": _UP, "seq": _UP}, {"state": {"$gt": "running"}}),  # scheduled, succeeded
-    Index("job", "rest", {"state": _UP, "seq": _UP}, {"state": {"$lt": "queued"}}),  # cancelled, failed, held
+    Index("job", "late", {"state": _UP, **_KIND}, {"state": {"$gt": "running"}}),  # scheduled, succeeded
+    Index("job", "rest", {"state": _UP, **_KIND}, {"state": {"$lt": "queued"}}),  # cancelled, failed, held
     Index("job", "leased", {"lease_until": _UP}, {"state": "running"}),
     Index("job", "asked", {"holder": _UP}, {"state": "running", "cancel_reason": _EXISTS}),
     Index("job", "held", {"waits_for": _UP}, {"state": "held"}),
@@ -68,9 +70,10 @@ INDEXES = (
     # Each occurrence makes exactly one job: the server guarantees it, whatever the code does.
     Index("job", "occurrence", {"schedule_id": _UP, "fire_at": _UP}, {"fire_at": _EXISTS}, is_unique=True),
     Index("job", "repeated", {"seq": _UP, "attempts": _UP, "state": _UP}, {"attempts": {"$gte": FEWEST_REPEATED}}),
-    # Failures are few, and are looked for by their task or schedule.
+    # States that few jobs of a schedule have, or few jobs of a task.
     Index("job", "failed_task", {"task": _UP, "state": _UP, "seq": _UP}, {"state": "failed"}),
-    Index("job", "failed_schedule", {"schedule_id": _UP, "state": _UP, "seq": _UP}, {"state": "failed"}),
+    Index("job", "failed_schedule", _OF_SCHEDULE, {"state": "failed"}),
+    Index("job", "scheduled_schedule", _OF_SCHEDULE, {"state": "scheduled", "schedule_id": _EXISTS}),
     Index("job", "gone", {"gone_at": _UP}, {"gone_at": _EXISTS}, expires_after=TOMBSTONES_FOR),
     Index("schedule", "due", {"due_at": _UP, "_id": _UP}, {"due_at": _EXISTS}),
     Index("schedule", "outbox", {"turn": _UP}, {"outbox": _EXISTS}),
@@ -86,7 +89,7 @@ INDEXES = (
 
 
 # What was added to the schema version later; the control document says which of it a namespace has.
-ADDITIONS = ("has_slices", "has_repeated", "has_failed")
+ADDITIONS = ("has_slices", "has_repeated", "has_failed", "has_state_kinds")
 
 
 def check_server(version: Sequence[int]) -> None:
@@ -127,6 +130,7 @@ def migrate(db: Database) -> None:
         return
     if "has_slices" in missing:
         time_slices.mark_all(db)
+    _drop_changed_indexes(db)
     _create_indexes(db)
     db.meta.update_one(CONTROL, {"$set": dict.fromkeys(missing, True)})
 
@@ -139,6 +143,16 @@ def create(db: Database) -> None:
     _create_indexes(db)
     _create_notifications(db)
     db.meta.update_one({**CONTROL, "version": {"$lt": VERSION}}, {"$set": {"version": VERSION}})
+
+
+def _drop_changed_indexes(db: Database) -> None:
+    """Those that have other keys in a namespace of before: the server cannot change an index."""
+    for index in INDEXES:
+        collection = db.raw[index.collection]
+        keys = collection.index_information().get(index.name, {}).get("key")
+        if keys and dict(keys) != index.keys:
+            with suppress(OperationFailure):  # another process was faster
+                collection.drop_index(index.name)
 
 
 def _create_indexes(db: Database) -> None:
