@@ -6,11 +6,12 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+from rota.model.jobs.job import State
 from rota.store.contract import JobFilter
 from rota.store.sqlite import SqliteStore
 from rota.testing.store_suite.builders import HOUR, T0
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.steps import add_job, ids, running_job, succeed
+from rota.testing.store_suite.steps import add_job, failed_job, ids, running_job, succeed, succeeded_job
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
 OLD = JobFilter(until=T0 + 1)
@@ -55,3 +56,20 @@ def test_a_postgres_schema_of_before_gets_them(make_store, namespace, sql):
     with opened(make_store) as store:
         assert make_store().pending_migrations() == []
         check(store, old)
+
+
+def test_failed_jobs_of_before_are_found_by_task_and_time(make_store, namespace, sql):
+    with opened(make_store) as store:
+        old = failed_job(store, task="mail")
+        succeeded_job(store, task="mail")
+    sql(f"UPDATE {namespace}.meta SET value = '5' WHERE name = 'additions'")
+    sql(f"DROP TRIGGER describe_rare ON {namespace}.finished")
+    sql(f"ALTER TABLE {namespace}.finished DROP COLUMN task, DROP COLUMN created_at")
+    with opened(make_store) as store:
+        new = failed_job(store, task="mail", now=T0 + HOUR)
+        failed = JobFilter(states=(State.FAILED,), task="mail")
+        assert ids(store.list_jobs(failed).items) == [new, old]
+        assert store.count_jobs(failed) == 2
+        assert ids(store.list_jobs(JobFilter(states=(State.FAILED,), until=T0 + 1)).items) == [old]
+    rows = sql(f"SELECT task, created_at FROM {namespace}.finished ORDER BY seq").fetchall()
+    assert rows == [("mail", T0), (None, None), ("mail", T0 + HOUR)]

@@ -305,6 +305,21 @@ CREATE INDEX IF NOT EXISTS held_repeated ON {ns}.held (seq) WHERE attempts >= 2;
 CREATE INDEX IF NOT EXISTS running_repeated ON {ns}.running (seq) WHERE attempts >= 2;
 CREATE INDEX IF NOT EXISTS finished_repeated ON {ns}.finished (seq, state) WHERE attempts >= 2;
 
+-- Failed and cancelled jobs of a task or a time are found without a look at `job`: their own rows say both. The server fills
+-- them in, whatever code writes the rows. Rows of jobs that succeeded do not have them, and are not in the index.
+ALTER TABLE {ns}.finished ADD COLUMN IF NOT EXISTS task text COLLATE "C", ADD COLUMN IF NOT EXISTS created_at bigint;
+CREATE OR REPLACE FUNCTION {ns}.describe_rare() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+    SELECT j.task, j.created_at INTO NEW.task, NEW.created_at FROM {ns}.job j WHERE j.seq = NEW.seq;
+    RETURN NEW;
+END $$;
+DROP TRIGGER IF EXISTS describe_rare ON {ns}.finished;
+CREATE TRIGGER describe_rare BEFORE INSERT ON {ns}.finished FOR EACH ROW WHEN (NEW.state <> 'succeeded')
+    EXECUTE FUNCTION {ns}.describe_rare();
+UPDATE {ns}.finished f SET task = j.task, created_at = j.created_at FROM {ns}.job j
+WHERE j.seq = f.seq AND f.state <> 'succeeded' AND f.task IS NULL;
+CREATE INDEX IF NOT EXISTS finished_of_task ON {ns}.finished (task, state, seq) WHERE task IS NOT NULL;
+
 -- Settle jobs that ended and concern no other job, make due jobs ready, and claim, all or none. The rows are the claimed
 -- jobs, unordered. The last row is none: it has no id; `seq` is the time, `run_at` when the next job is due, `error` the
 -- seal of the store, `task` is set if due jobs of a lookahead must be decided on first (`p_is_decided` goes on without

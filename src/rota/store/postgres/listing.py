@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 REACH = 2000  # rows that are read before the block index
 FIRST, GROWTH, MOST = 8, 8, 512  # blocks that are read at once
 DENSE = {State.SUCCEEDED, State.QUEUED}  # most jobs of a block may be in such a state, and few in another
+RARE = {State.FAILED, State.CANCELLED}  # whose rows have the task and the time of creation, and an index by task
 MOST_ATTEMPTS = 2**31 - 1  # of the column's type
 _END = 2**63 - 1  # behind every position
 
@@ -32,6 +33,8 @@ _IN_BLOCK = f"x.seq >= b.block * {BLOCK} AND x.seq < b.block * {BLOCK} + {BLOCK}
 _POSITIONS, _NUMBER = "ARRAY({jobs})", "(SELECT count(*) FROM ({jobs}) f)"  # answers about the jobs in a block
 _OLDEST = "SELECT min(x.seq) AS seq FROM {{ns}}.{} x"
 _JOINED = "JOIN {ns}.job j ON j.seq = p.seq"
+# Most jobs of a schedule have succeeded. Without the OFFSET, the server may read all that ended, by several processes.
+_SUCCEEDED = "CROSS JOIN LATERAL (SELECT FROM {ns}.finished y WHERE y.seq = j.seq AND y.state = 'succeeded' OFFSET 0) p"
 # If the rows stop early, no plan may begin with all jobs.
 _ONE_BY_ONE = "CROSS JOIN LATERAL (SELECT y.* FROM {ns}.job y WHERE y.seq = p.seq OFFSET 0) j"
 _KINDS = (  # one probe per queue and task, never all of its entries
@@ -100,7 +103,9 @@ class Search:
             "end": min(end, positions.stop),
         }
         has_kind = where.queue is not None or where.task is not None
-        has_index = where.schedule_id is not None or where.key is not None
+        is_rare = bool(where.states) and RARE.issuperset(where.states)
+        of_rare_task = is_rare and where.task is not None and not self._is_prefix
+        has_index = where.schedule_id is not None or where.key is not None or of_rare_task
         # Whether only the block index finds such jobs: those of a schedule have an index, and a key has one job.
         self._needs_blocks = has_kind and not has_index and where.least_attempts is None
         # Whether a filter needs what only a job's own row has.
@@ -126,12 +131,8 @@ class Search:
         """How many there are, up to a limit. The server counts: thousands of positions take longer to send."""
         if not self._needs_blocks:
             return self._number(f"SELECT count(*) FROM ({self._by_index(limit)}) c") or 0
-        near, beyond = self._near(limit)
-        if beyond is None:
-            return len(near)
-        self._values["end"] = beyond + 1
-        numbers: list[int] = self._in_blocks(limit, len(near), _NUMBER)
-        return min(len(near) + sum(numbers), limit)
+        numbers: list[int] = self._in_blocks(limit, 0, _NUMBER)
+        return min(sum(numbers), limit)
 
     def _rows(self, query: str, **more: int) -> list[Row]:
         return self._tx.rows(query, {**self._values, **more})
@@ -212,30 +213,34 @@ class Search:
 
     def _found_in_state(self, state: State, limit: int, within: str, tail: str) -> str:
         """Through the rows in a state, and from each to its job if the filter needs it."""
-        join = (_ONE_BY_ONE if self._where.schedule_id is None else _JOINED) if self._needs_job else ""
-        return self._found_in("p", limit, _rows_of(state, within, tail), join)
+        if self._where.schedule_id is None:
+            join = _ONE_BY_ONE if self._needs_job and state not in RARE else ""
+            return self._found_in("p", limit, _rows_of(state, within, tail), join)
+        if state is State.SUCCEEDED and self._where.least_attempts is None:
+            return self._found_in("j", limit, _rows_of(None), _SUCCEEDED)
+        return self._found_in("p", limit, _rows_of(state, within, tail), _JOINED)
 
     def _found_in_block(self, state: State, limit: int, within: str, tail: str) -> str:
-        """Through the jobs in a block, and from those that match to their rows in a state."""
+        """Through the jobs in a block that has rows in a state, and from those that match to these rows."""
         jobs = self._found_in("j", BLOCK, _rows_of(None, within, tail))
         rows = f"SELECT p.seq FROM ({_rows_of(state)}) p WHERE p.seq = ANY (ARRAY({jobs}))"
-        return f"{rows} ORDER BY p.seq DESC LIMIT {limit}"
+        return f"{rows} AND EXISTS ({_rows_of(state, within)}) ORDER BY p.seq DESC LIMIT {limit}"
 
     def _found_in(self, here: str, limit: int, rows: str, join: str = "") -> str:
-        clause = " AND ".join(self._conditions(here)) or "true"
+        clause = " AND ".join(self._conditions(here, "j" if join else here)) or "true"
         return f"SELECT {here}.seq FROM ({rows}) {here} {join} WHERE {clause} ORDER BY {here}.seq DESC LIMIT {limit}"
 
-    def _conditions(self, here: str) -> list[str]:
-        """The conditions on a job `j`; its queue and position are in the row `here`, too."""
+    def _conditions(self, here: str, job: str) -> list[str]:
+        """The conditions on a job, whose own values are in the row `job`; its queue and position are in `here`, too."""
         where = self._where
         wanted = (
-            (where.task, self._task_is("j")),
+            (where.task, self._task_is(job)),
             (where.queue, f"{here}.queue = %(queue)s"),
             (where.schedule_id, "j.schedule_id = %(schedule)s"),
             (where.key, f"{here}.seq = (SELECT k.seq FROM {{ns}}.unique_key k WHERE k.key = %(key)s)"),
             (self._values["first"] or None, f"{here}.seq >= %(first)s"),
-            (where.since, "j.created_at >= %(since)s"),
-            (where.until, "j.created_at < %(until)s"),
+            (where.since, f"{job}.created_at >= %(since)s"),
+            (where.until, f"{job}.created_at < %(until)s"),
         )
         return [condition for value, condition in wanted if value is not None]
 

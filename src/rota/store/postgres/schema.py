@@ -15,7 +15,7 @@ VERSION = 1
 SCRIPTS: dict[int, tuple[str, ...]] = {1: ("schema.sql", "functions.sql")}  # what leads to each version
 # What was added to the version since: tables, indexes and functions that code which does not know them leaves alone.
 # The script is harmless to repeat, and is run where fewer additions are recorded.
-ADDITIONS = 5
+ADDITIONS = 6
 ADDITIONS_SCRIPT = "additions.sql"
 MIGRATION_TIMEOUT = 600.0  # seconds, with the wait for other processes that migrate
 
