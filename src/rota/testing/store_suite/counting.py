@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rota.model.jobs.job import State
-from rota.model.jobs.outcome import Failed
+from rota.model.jobs.outcome import Failed, Returned
 from rota.model.jobs.settle import retry_by_hand
 from rota.store.contract import Failure, JobFilter
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, a_job
@@ -16,6 +16,7 @@ from rota.testing.store_suite.steps import (
     add,
     add_job,
     all_jobs,
+    cancel_waiting,
     cancelled_job,
     claim,
     claim_one,
@@ -72,10 +73,16 @@ class TestCountingJobs:
 
     def test_few_in_a_state_are_counted_among_many_of_a_schedule(self, store: Store) -> None:
         add(store, *(a_job(schedule_id="tick") for _ in range(2_100)))
-        failed, running, *_ = claim(store, 3)
+        failed, retried, succeeded, cancelled, running, _ = claim(store, 6)
         fail(store, failed)
-        for state, number in ((State.FAILED, 1), (State.RUNNING, 2), (State.QUEUED, 2_097), (State.SUCCEEDED, 0)):
-            assert store.count_jobs(JobFilter(states=(state,), schedule_id="tick")) == number
+        settle_job(store, retried, Failed("boom"), retries=1)
+        succeed(store, succeeded)
+        settle_job(store, cancelled, Returned())
+        assert cancel_waiting(store, cancelled.id) == []
+        few = dict.fromkeys((State.FAILED, State.SCHEDULED, State.SUCCEEDED, State.CANCELLED), 1)
+        for state, number in {**few, State.RUNNING: 2, State.QUEUED: 2_094, State.HELD: 0}.items():
+            where = JobFilter(states=(state,), schedule_id="tick")
+            assert store.count_jobs(where) == len(all_jobs(store, where, page=1_000)) == number, where
         both = JobFilter(states=(State.RUNNING, State.FAILED), schedule_id="tick")
         assert {failed.id, running.id} <= {job.id for job in all_jobs(store, both)}
         assert store.count_jobs(JobFilter(states=(State.FAILED,), schedule_id="tock")) == 0
