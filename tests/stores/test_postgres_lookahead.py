@@ -12,6 +12,7 @@ from rota.model.audit_record import AuditRecord
 from rota.model.jobs.job import State
 from rota.model.schedules.edit import register
 from rota.store.contract import AuditFilter, ScheduleFilter
+from rota.store.postgres.address import parse
 from rota.store.postgres.connection import Database
 from rota.store.postgres.records import Records
 from rota.store.postgres.schedules import Schedules
@@ -33,7 +34,7 @@ from rota.testing.store_suite.steps import (
 )
 from stores.postgres_stage import *  # noqa: F403 - its fixtures
 
-CLOSED = Database(None, None, "closed", 10.0)  # queries are made without it
+CLOSED = Database(parse("postgresql://localhost/closed"), "closed", 10.0)  # queries are made without it
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
 
 

@@ -94,7 +94,7 @@ def open_anew(store, number):
 
 
 def shared_url_of(store):
-    return store._database._address.conninfo
+    return store._database._server.conninfo
 
 
 class TestPrivileges:

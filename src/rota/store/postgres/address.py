@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from msgspec import Struct
@@ -61,7 +61,8 @@ def describe(parameters: Mapping[str, object]) -> str:
 def check_server(version: int, encoding: str, isolation: str, where: str) -> None:
     """Refuse a server on which the store would not keep its word."""
     if version < OLDEST:
-        raise StoreError(f"{where} runs PostgreSQL {_shown(version)}; 14 or newer is needed")
+        shown = f"{version // 10_000}.{version % 10_000}"
+        raise StoreError(f"{where} runs PostgreSQL {shown}; 14 or newer is needed")
     if encoding.upper().replace("-", "") != "UTF8":
         raise StoreError(
             f"{where} has the encoding {encoding}, which cannot keep every text; make a database with UTF8"
@@ -73,21 +74,16 @@ def check_server(version: int, encoding: str, isolation: str, where: str) -> Non
         )
 
 
-def look_at_server(connection: Connection[tuple[object, ...]], where: str) -> bool:
+def look_at_server(connection: Connection[Any], where: str) -> bool:
     """Check the server behind a connection; says whether a pooler stands between."""
     cursor = Cursor(connection, row_factory=tuple_row)  # a pool of the caller's may make rows of another kind
-    row = cursor.execute(
+    ((version, encoding, isolation, pid),) = cursor.execute(
         "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), "
         "current_setting('default_transaction_isolation'), pg_backend_pid()",
         prepare=False,
-    ).fetchone()
-    version, encoding, isolation, pid = row or (0, "", "", 0)
-    check_server(int(str(version)), str(encoding), str(isolation), where)
+    ).fetchall()
+    check_server(version, encoding, isolation, where)
     return bool(connection.info.backend_pid != pid)  # a pooler answers with a number of its own
-
-
-def _shown(version: int) -> str:
-    return f"{version // 10_000}.{version % 10_000}"
 
 
 def _conninfo(url: str) -> str:

@@ -125,7 +125,11 @@ class Changer(SqlChanger["Transaction"]):
         )
 
     def drop(self, tx: Transaction, jobs: Sequence[Job]) -> None:
-        job_rows.delete(tx, jobs)
+        """Delete jobs with their logs, keys and slots; the transaction has locked them."""
+        job_rows.take(tx, jobs)
+        for table in ("unique_key", "overlap_slot", "log", "job"):
+            tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", ([job.seq for job in jobs],))
+        tx.counts.remove_all(jobs)
 
 
 def lock_schedules(tx: Transaction, names: Iterable[str | None]) -> None:

@@ -7,7 +7,7 @@ import os
 import select
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -18,7 +18,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from rota.errors import StoreError, StoreSealed, StoreUnavailable
 from rota.failpoints import reach
 from rota.store.contract import Seal
-from rota.store.postgres.address import describe, look_at_server
+from rota.store.postgres.address import Address, describe, look_at_server
 from rota.store.postgres.clock import ServerClock
 from rota.store.postgres.deadlines import Deadlines
 from rota.store.postgres.fast.calls import PreparedCalls
@@ -30,7 +30,6 @@ from rota.store.shared import forks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rota.store.postgres.address import Address
     from rota.store.postgres.codec import Row
 
 log = logging.getLogger("rota.store.postgres")
@@ -52,20 +51,14 @@ class Database:
     """One namespace of one database, reached by an address or by a pool of the caller's."""
 
     def __init__(
-        self,
-        address: Address | None,
-        pool: ConnectionPool[Any] | None,
-        namespace: str,
-        timeout: float,
-        listen: str | None = None,
+        self, server: Address | ConnectionPool[Any], namespace: str, timeout: float, listen: str | None = None
     ) -> None:
         self.namespace = namespace
         self.timeout = timeout
         self.has_pooler = False
         self.clock = ServerClock()
         self.notifier = Notifier(namespace, self._listening_connection)
-        self._address = address
-        self._given = pool
+        self._server = server
         self._listen = listen
         self._pool: ConnectionPool[Any] | None = None
         self._is_open = False
@@ -86,17 +79,16 @@ class Database:
             forks.abandon(inherited)
         self._begin()
         self._pool = None
-        if self._given is None:
+        if isinstance(self._server, Address):
             self._pid = os.getpid()
         self.notifier.after_fork()
         self.clock.forget()
 
     @property
     def where(self) -> str:
-        if self._address is not None:
-            return self._address.describe()
-        with_pool = self._given
-        info = with_pool.conninfo if with_pool is not None and isinstance(with_pool.conninfo, str) else ""
+        if isinstance(self._server, Address):
+            return self._server.describe()
+        info = self._server.conninfo if isinstance(self._server.conninfo, str) else ""
         return describe(dict(psycopg.conninfo.conninfo_to_dict(info))) if info else "postgresql database of the pool"
 
     def describe(self) -> str:
@@ -136,9 +128,11 @@ class Database:
 
     def transact(self, verb: str, work: Callable[[Transaction], Result], *, timeout: float | None = None) -> Result:
         """Do the work in one transaction. If another one was in the way, it starts again from its beginning."""
+        begin = _BEGIN.format(idle=int(self.timeout * 1000), lock=int((timeout or self.timeout) * 1000))
         for attempt in range(1, TRIES + 1):
             try:
-                return self._transact(verb, work, timeout)
+                with self.lease(timeout) as connection:
+                    return _committed(verb, self._transaction(connection), begin, work)
             except StoreError as err:
                 if not isinstance(err.__cause__, RETRYABLE) or attempt == TRIES:
                     raise
@@ -170,12 +164,12 @@ class Database:
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Several queries about one instant."""
         with self.lease() as connection:
-            transaction = self._transaction(connection)
-            return _committed(transaction, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+            begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            return _committed("read", self._transaction(connection), begin, work)
 
     def visit(self, work: Callable[[Transaction], Result]) -> Result:
         """One query through a handle of its own, whether this one is open or not."""
-        handle = Database(self._address, self._given, self.namespace, self.timeout)
+        handle = Database(self._server, self.namespace, self.timeout)
         handle.open()
         try:
             return handle.call(work)
@@ -240,14 +234,6 @@ class Database:
         except psycopg.Error as err:
             raise translate(err, self.where) from err
 
-    def _transact(self, verb: str, work: Callable[[Transaction], Result], timeout: float | None) -> Result:
-        begin = _BEGIN.format(idle=int(self.timeout * 1000), lock=int((timeout or self.timeout) * 1000))
-        with self.lease(timeout) as connection:
-            result = _committed(self._transaction(connection), begin, work, f"{verb}.before_commit" if verb else "")
-        if verb:
-            reach(f"{verb}.after_commit")
-        return result
-
     def _transaction(self, connection: Connection, calls: PreparedCalls | None = None) -> Transaction:
         """A connection counts in a row of its own, so that no call waits for the commit of another."""
         slot = connection.pgconn.backend_pid % COUNTER_SLOTS
@@ -263,18 +249,16 @@ class Database:
         """
         pool = self._living_pool()
         try:
-            connection = pool.getconn(timeout=self.timeout)
-            if is_up(connection):
-                return pool, connection
-            pool.putconn(connection)
-            self._replace(pool)
-        except PoolClosed:
-            pass  # another thread has just found it dead
-        except PoolTimeout as err:
-            self._drop_if_leaked(pool)
-            raise translate(err, self.where) from err
-        except psycopg.Error as err:
-            raise translate(err, self.where) from err
+            with self.translating(), suppress(PoolClosed):  # another thread has just found it dead
+                connection = pool.getconn(timeout=self.timeout)
+                if is_up(connection):
+                    return pool, connection
+                pool.putconn(connection)
+                self._replace(pool)
+        except StoreUnavailable as err:
+            if isinstance(err.__cause__, PoolTimeout):
+                self._drop_if_leaked(pool)
+            raise
         pool = self._living_pool()
         with self.translating():
             return pool, pool.getconn(timeout=self.timeout)
@@ -291,19 +275,22 @@ class Database:
 
     def _make_pool(self) -> ConnectionPool[Any]:
         """A new pool, once the server answers: the pool's own attempts to reconnect come later and later."""
-        address = self._address
-        if self._given is not None or address is None:
-            return self._use_given()
-        with self._connect(address.conninfo) as connection, self.translating():
+        server = self._server
+        if isinstance(server, ConnectionPool):
+            with self.translating(), server.connection(timeout=self.timeout) as connection:
+                self.has_pooler = look_at_server(connection, self.where)
+            self._pool = server
+            return server
+        with self._connect(server.conninfo) as connection, self.translating():
             self.has_pooler = look_at_server(connection, self.where)
         with self._lock, self.translating():
             if self._pool is None:
                 self._calls = None if self.has_pooler else PreparedCalls()
                 pool = ConnectionPool(
-                    address.conninfo,
+                    server.conninfo,
                     kwargs=self._options(),
                     min_size=1,
-                    max_size=address.pool,
+                    max_size=server.pool,
                     open=True,
                     name=f"rota-{self.namespace}",
                     timeout=self.timeout,
@@ -314,18 +301,9 @@ class Database:
                 self._pool = pool
             return self._pool
 
-    def _use_given(self) -> ConnectionPool[Any]:
-        pool = self._given
-        if pool is None:
-            raise StoreError("this store has neither an address nor a pool")
-        with self.translating(), pool.connection(timeout=self.timeout) as connection:
-            self.has_pooler = look_at_server(connection, self.where)
-        self._pool = pool
-        return pool
-
     def _replace(self, pool: ConnectionPool[Any]) -> None:
         """After a fault, every idle connection is suspect."""
-        if pool is self._given:
+        if pool is self._server:
             pool.check()
         else:
             self._drop(pool)
@@ -333,7 +311,7 @@ class Database:
     def _drop_if_leaked(self, pool: ConnectionPool[Any]) -> None:
         """After a timeout: if no calls have its connections, the next call makes a new pool. A signal handler that
         raises while its thread waits for a connection leaves the pool one less."""
-        if pool is not self._given and self._deadlines.number < pool.max_size:
+        if pool is not self._server and self._deadlines.number < pool.max_size:
             self._drop(pool)
 
     def _drop(self, pool: ConnectionPool[Any] | None) -> None:
@@ -341,7 +319,7 @@ class Database:
             if pool is None or self._pool is not pool:
                 return
             self._pool = None
-        if pool is not self._given:
+        if pool is not self._server:
             pool.close(timeout=0.5)
 
     # Connections outside the pool.
@@ -359,13 +337,12 @@ class Database:
                     self.where,
                 )
             return None
-        if self._address is not None:
-            return self._connect(self._address.conninfo)
-        pool = self._given
-        if pool is None or not isinstance(pool.conninfo, str):
+        if isinstance(self._server, Address):
+            return self._connect(self._server.conninfo)
+        if not isinstance(self._server.conninfo, str):
             return None
-        given = pool.kwargs if isinstance(pool.kwargs, dict) else {}
-        return psycopg.connect(pool.conninfo, **{**given, **self._options()})
+        given = self._server.kwargs if isinstance(self._server.kwargs, dict) else {}
+        return psycopg.connect(self._server.conninfo, **{**given, **self._options()})
 
     def _connect(self, conninfo: str) -> Connection:
         with self.translating():
@@ -373,7 +350,7 @@ class Database:
 
     def _options(self) -> dict[str, Any]:
         """Safe behind a pooler in transaction mode: nothing is prepared, and nothing is set for a session."""
-        said = psycopg.conninfo.conninfo_to_dict(self._address.conninfo) if self._address else {}
+        said = psycopg.conninfo.conninfo_to_dict(self._server.conninfo) if isinstance(self._server, Address) else {}
         defaults = {
             "connect_timeout": max(2, int(self.timeout)),
             "fallback_application_name": "rota",
@@ -386,20 +363,18 @@ class Database:
         return {"autocommit": True, "prepare_threshold": None, "row_factory": tuple_row, **unsaid}
 
 
-def _committed(
-    transaction: Transaction, begin: str, work: Callable[[Transaction], Result], failpoint: str = ""
-) -> Result:
+def _committed(verb: str, transaction: Transaction, begin: str, work: Callable[[Transaction], Result]) -> Result:
     """Do the work between a BEGIN and a COMMIT; roll back if it fails."""
     transaction.run(begin)
     try:
         result = work(transaction)
         transaction.finish()
-        if failpoint:
-            reach(failpoint)
+        reach(f"{verb}.before_commit")
         transaction.run("COMMIT")
     except BaseException:
         _roll_back(transaction.connection)
         raise
+    reach(f"{verb}.after_commit")
     return result
 
 

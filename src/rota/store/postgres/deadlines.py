@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -20,15 +21,12 @@ TICK = 0.25
 GRACE = 1.0  # seconds between the cancel request and the cut
 
 
+@dataclass(slots=True)
 class Call:
     """One call in progress."""
 
-    __slots__ = ("cut_at", "is_late", "until")
-
-    def __init__(self, until: float) -> None:
-        self.until = until
-        self.cut_at = until + GRACE
-        self.is_late = False
+    until: float
+    is_late: bool = False
 
 
 class Deadlines:
@@ -81,7 +79,7 @@ class Deadlines:
         if not call.is_late:
             call.is_late = True
             threading.Thread(target=_cancel, args=(connection,), name="rota-postgres-cancel", daemon=True).start()
-        elif call.cut_at <= now:
+        elif call.until + GRACE <= now:
             cut(connection)
 
 
@@ -93,7 +91,6 @@ def _cancel(connection: psycopg.Connection[Any]) -> None:
 
 def cut(connection: psycopg.Connection[Any]) -> None:
     """Shut the socket under a call that waits for an answer: the call ends with an error."""
-    with contextlib.suppress(psycopg.Error, OSError, ValueError):
-        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
-        with duplicate:
-            duplicate.shutdown(socket.SHUT_RDWR)
+    failures = contextlib.suppress(psycopg.Error, OSError, ValueError)
+    with failures, socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+        duplicate.shutdown(socket.SHUT_RDWR)

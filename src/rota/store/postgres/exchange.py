@@ -36,10 +36,6 @@ _position = attrgetter("job.seq")
 _SEQ, _PRIORITY = itemgetter(CLAIMED.index("seq")), itemgetter(CLAIMED.index("priority"))
 
 
-class NeedsSteps(Exception):
-    """The one call was not enough, and has written nothing."""
-
-
 class Exchanger:
     """One namespace's exchange with workers."""
 
@@ -50,30 +46,29 @@ class Exchanger:
 
     def exchange(self, ask: Exchange, now: int | None) -> Exchanged:
         """By one call of the server's function if that is enough, else step by step."""
-        try:
-            reach("exchange.before_commit")
-            reply = self._database.call(lambda tx: self._exchange_at_once(tx, ask, now))
+        reach("exchange.before_commit")
+        reply = self._database.call(lambda tx: self._exchange_at_once(tx, ask, now))
+        if reply is not None:
             reach("exchange.after_commit")
-        except NeedsSteps:
+        else:
             reply = self._database.transact("exchange", lambda tx: self._exchange_by_steps(tx, ask, now))
             self._database.notifier.notify("jobs")
         if now is None:
             self._database.clock.set(reply.now)
         return reply
 
-    def _exchange_at_once(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged:
+    def _exchange_at_once(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged | None:
+        """None, and nothing is written, if one call is not enough."""
         settled = sorted(ask.settled, key=_position)
         if not all(map(can_use_fast_path, settled)) or len(set(map(_position, settled))) != len(settled):
-            raise NeedsSteps
+            return None
         try:
             reply, is_done = self._call(tx, ask, now, settled)
         except psycopg.Error as err:
             if err.sqlstate == NEEDS_DECISION:
-                raise NeedsSteps from err
+                return None
             raise
-        if not is_done:
-            raise NeedsSteps
-        return reply
+        return reply if is_done else None
 
     def _exchange_by_steps(self, tx: Transaction, ask: Exchange, now: int | None) -> Exchanged:
         """In a transaction, with a decision of the model about each job."""

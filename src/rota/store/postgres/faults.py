@@ -34,10 +34,7 @@ def translate(err: psycopg.Error, where: str, *, is_late: float = 0.0) -> StoreE
         )
     if isinstance(err, PoolClosed):
         return StoreUnavailable(f"the pool of connections to {where} is closed")
-    state = err.sqlstate or ""
-    if state:
-        return _by_state(err, state, where)
-    return _by_text(err, where)
+    return _by_state(err, err.sqlstate, where) if err.sqlstate else _by_text(err, where)
 
 
 def _by_state(err: psycopg.Error, state: str, where: str) -> StoreError:
@@ -70,14 +67,11 @@ def _by_text(err: psycopg.Error, where: str) -> StoreError:
     if any(words in text for words in _LOGIN):
         return BadStoreUrl(f"{where} refused the login; check user and password in the URL, and pg_hba.conf")
     if "FATAL" in text and any(words in text for words in _MISSING):
-        return BadStoreUrl(f"{where}: {_fatal(text)}; create it, or name another in the URL")
+        said = text.partition("FATAL:")[2].partition("\n")[0].strip()
+        return BadStoreUrl(f"{where}: {said}; create it, or name another in the URL")
     if isinstance(err, errors.OperationalError | errors.InterfaceError):
         return StoreUnavailable(f"{where} is out of reach: {_first_line(err)}. Check that it runs, and the address")
     return StoreError(f"{where}: {_first_line(err)}")
-
-
-def _fatal(text: str) -> str:
-    return text.partition("FATAL:")[2].partition("\n")[0].strip()
 
 
 def is_lost(err: psycopg.Error) -> bool:

@@ -19,6 +19,7 @@ from rota.store.postgres.codec import (
 )
 from rota.store.postgres.fast.block_index import BLOCK, SLICE
 from rota.store.postgres.transaction import columns_of, insert_statement
+from rota.store.shared.batching import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,40 +48,27 @@ def at(tx: Transaction, seqs: Sequence[int]) -> list[Job]:
     return jobs_from(tx.rows(query, (list(seqs),))) if seqs else []
 
 
-def waiting_of(tx: Transaction, schedule_id: str) -> list[Job]:
-    """The jobs that a schedule's trigger created and no worker has started, locked until the transaction ends."""
-    seqs: list[int] = []
-    for table in ("held", "later", "ready"):
-        query = (
-            f"SELECT p.seq FROM {{ns}}.job j JOIN {{ns}}.{table} p ON p.seq = j.seq "
-            "WHERE j.schedule_id = %s AND j.fire_at IS NOT NULL ORDER BY p.seq FOR UPDATE OF p"
-        )
-        seqs += [seq for (seq,) in tx.rows(query, (schedule_id,))]
-    return [job for job in at(tx, seqs) if job.state.is_waiting]
-
-
 def made(tx: Transaction, occurrences: Sequence[tuple[str, int | None]]) -> set[tuple[str, int]]:
     """Those of the occurrences (schedule and time) that have a job."""
     if not occurrences:
         return set()
-    rows = tx.rows(
+    rows: list[tuple[str, int]] = tx.rows(
         "SELECT j.schedule_id, j.fire_at FROM unnest(%s::text[], %s::bigint[]) AS w (id, fire_at) "
         "JOIN {ns}.job j ON j.schedule_id = w.id AND j.fire_at = w.fire_at",
         ([name for name, _ in occurrences], [fire_at for _, fire_at in occurrences]),
     )
-    return {(name, fire_at) for name, fire_at in rows}
+    return set(rows)
 
 
 def last_held(tx: Transaction, names: Sequence[str]) -> dict[str, str]:
     """Of each schedule the last held job."""
     if not names:
         return {}
-    rows = tx.rows(
+    query = (
         "SELECT DISTINCT ON (h.schedule_id) h.schedule_id, j.id FROM {ns}.held h JOIN {ns}.job j ON j.seq = h.seq "
-        "WHERE h.schedule_id = ANY(%s) ORDER BY h.schedule_id, h.seq DESC",
-        (list(names),),
+        "WHERE h.schedule_id = ANY(%s) ORDER BY h.schedule_id, h.seq DESC"
     )
-    return dict(rows)
+    return dict(tx.rows(query, (list(names),)))
 
 
 def placed(tx: Transaction, jobs: Sequence[Job]) -> list[Job]:
@@ -152,16 +140,5 @@ def locked(tx: Transaction, jobs: Iterable[Job], lock: str = UPDATE) -> dict[int
     return current
 
 
-def delete(tx: Transaction, jobs: Sequence[Job]) -> None:
-    """Delete jobs with their logs, keys and slots; the transaction has locked them."""
-    take(tx, jobs)
-    for table in ("unique_key", "overlap_slot", "log", "job"):
-        tx.run(f"DELETE FROM {{ns}}.{table} WHERE seq = ANY(%s)", ([job.seq for job in jobs],))
-    tx.counts.remove_all(jobs)
-
-
 def _by_table(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    found: dict[str, list[Job]] = {}
-    for job in jobs:
-        found.setdefault(TABLES[job.state], []).append(job)
-    return found
+    return grouped(jobs, lambda job: TABLES[job.state])

@@ -58,19 +58,18 @@ class Leases:
         """Renew exactly these leases; also says which of the holder's jobs were asked to stop."""
         ids, numbers = [job_id for job_id, _ in leases], [lease_no for _, lease_no in leases]
         reach("extend.before_commit")
-        rows = self._database.call(lambda tx: tx.rows(_EXTEND, (now, ids, numbers, holder, lease_for, holder)))
+        ((at, kept, asked),) = self._database.select(_EXTEND, (now, ids, numbers, holder, lease_for, holder))
         reach("extend.after_commit")
-        ((at, kept, asked),) = rows
         held = set(kept or ())
         return Extended(now=at, lost=[job_id for job_id in ids if job_id not in held], cancels=dict(asked or ()))
 
     def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
-        return jobs_from(self._database.call(lambda tx: tx.rows(_EXPIRED, (now, limit))))
+        return jobs_from(self._database.select(_EXPIRED, (now, limit)))
 
     def request_cancels(self, ids: Sequence[str], reason: str) -> list[str]:
         """Ask running jobs to stop; the first reason stays."""
-        values = (list(ids), text_of(reason) or "cancelled")
-        asked = {job_id for (job_id,) in self._database.call(lambda tx: tx.rows(_REQUEST_CANCELS, values))}
+        rows = self._database.select(_REQUEST_CANCELS, (list(ids), text_of(reason) or "cancelled"))
+        asked = {job_id for (job_id,) in rows}
         return [job_id for job_id in ids if job_id in asked]
 
     def record_progress(self, holder: str, reports: Sequence[tuple[str, int, str]]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rota.model.schedules.occurrence import of_job
 from rota.store.postgres import job_rows
 from rota.store.postgres.codec import CODEC
+from rota.store.postgres.transaction import columns_of
+from rota.store.shared.batching import grouped
 from rota.store.shared.paging import occurrence_page
 from rota.store.shared.sql_codec import OCCURRENCE_COLUMNS, occurrence_from
 from rota.store.shared.sql_ledger import SqlLedger
@@ -55,18 +57,14 @@ class Ledger(SqlLedger):
 
     def neighbours(self, tx: Tables, entries: Sequence[Occurrence]) -> list[Occurrence]:
         """All by one query."""
-        names, starts = [entry.schedule_id for entry in entries], [entry.after_at for entry in entries]
-        rows = tx.rows(_NEIGHBOURS, (names, starts, [entry.through_at for entry in entries]))
-        return list(map(occurrence_from, rows))
+        wanted = columns_of((entry.schedule_id, entry.after_at, entry.through_at) for entry in entries)
+        return list(map(occurrence_from, tx.rows(_NEIGHBOURS, wanted)))
 
 
 def _pages(tx: Transaction, spans: Sequence[LedgerSpan], limit: int) -> list[Page[Occurrence]]:
     """Ranges and kept jobs together, oldest first, by three queries for all."""
-    names, starts, ends = zip(*spans, strict=True)
-    asked = (list(names), list(starts), list(ends), limit + 1)
+    asked = (*columns_of(spans), limit + 1)
     seqs = [seq for (seq,) in tx.rows(_KEPT_OF_MANY, asked)]
     entries = [*map(occurrence_from, tx.rows(_RANGES_OF_MANY, asked)), *map(of_job, job_rows.at(tx, seqs))]
-    found: dict[str, list[Occurrence]] = {name: [] for name in names}
-    for entry in entries:
-        found[entry.schedule_id].append(entry)
-    return [occurrence_page(found[name], limit) for name in names]
+    found = grouped(entries, lambda entry: entry.schedule_id)
+    return [occurrence_page(found.get(span.schedule_id, ()), limit) for span in spans]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.jobs.job import Job
-from rota.store.contract import LockRecord, LogLine, QueueRecord, Seal
+from rota.store.contract import LogLine, QueueRecord, Seal
 from rota.store.postgres import codec, job_rows, keys
 from rota.store.postgres.operations import queue_infos, write_pause
 from rota.store.postgres.transaction import columns_of
@@ -36,6 +36,7 @@ _PARTS: dict[OwnPart, Part] = {
         log_line_from,
     ),
 }
+_UNUSED_LOCK = {"token": "''", "until": "0"}
 
 
 class Moving:
@@ -45,7 +46,7 @@ class Moving:
         self._database = database
 
     def seal(self, seal: Seal | None) -> None:
-        self._database.transact("", lambda tx: _write_seal(tx, seal))
+        self._database.transact("seal", lambda tx: _write_seal(tx, seal))
 
     def sealed(self) -> Seal | None:
         row = self._database.call(lambda tx: tx.row("SELECT value FROM {ns}.seal"))
@@ -56,7 +57,7 @@ class Moving:
 
     def load(self, given: Sequence[Record]) -> int:
         """Write records as they are; returns how many were new. What exists is left alone."""
-        return self._database.transact("", lambda tx: _load(tx, given))
+        return self._database.transact("load", lambda tx: _load(tx, given))
 
 
 def _write_seal(tx: Transaction, seal: Seal | None) -> None:
@@ -72,8 +73,7 @@ def _write_seal(tx: Transaction, seal: Seal | None) -> None:
 def _load(tx: Transaction, given: Sequence[Record]) -> int:
     return (
         _load_queues(tx, of_kind(given, QueueRecord))
-        + _load_locks(tx, of_kind(given, LockRecord))
-        + load_rows(tx, codec.CODEC, given)
+        + load_rows(tx, codec.CODEC, given, _UNUSED_LOCK)
         + _load_jobs(tx, of_kind(given, Job))
         + _load_logs(tx, of_kind(given, LogLine))
     )
@@ -106,11 +106,3 @@ def _load_queues(tx: Transaction, queues: Sequence[QueueRecord]) -> int:
         load_queue(queue, here.get(queue.name), tx.counts, partial(write_pause, tx, queue.name, paused=True))
         for queue in queues
     )
-
-
-def _load_locks(tx: Transaction, locks: Sequence[LockRecord]) -> int:
-    statement = (
-        "INSERT INTO {ns}.lock AS l VALUES (%s, '', 0, %s) "
-        "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > l.number"
-    )
-    return sum(tx.run(statement, (lock.name, lock.number)) for lock in locks)

@@ -140,9 +140,8 @@ def check_connection(connection: psycopg.Connection[Any]) -> None:
     timer.daemon = True
     timer.start()
     try:
-        result = connection.pgconn.exec_(
-            b"SELECT 1"
-        )  # the driver's cursor would drop notifications that come meanwhile
+        # The driver's cursor would drop notifications that come meanwhile.
+        result = connection.pgconn.exec_(b"SELECT 1")
         if result.status != ExecStatus.TUPLES_OK:
             raise psycopg.OperationalError("the listening connection is gone")
     finally:

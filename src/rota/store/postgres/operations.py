@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.jobs.job import State
-from rota.model.jobs.series import buckets_of, minute_of, minutes_within
+from rota.model.jobs.series import buckets_of, minutes_within
 from rota.model.lock import LockState, decide_lock
 from rota.store.contract import LogLine, Node, QueueInfo
 from rota.store.postgres.codec import text_of
@@ -61,13 +61,15 @@ class Operations:
     # Queues and counters.
 
     def pause_queue(self, queue: str, *, paused: bool) -> None:
-        self._database.write("", lambda tx, _: write_pause(tx, queue, paused=paused), 0)
+        self._database.write("pause", lambda tx, _: write_pause(tx, queue, paused=paused), 0)
 
     def list_queues(self) -> list[QueueInfo]:
         return self._database.read(queue_infos)
 
     def read_series(self, start: int, end: int) -> list[Bucket]:
-        return self._database.call(lambda tx: read_series(tx, start, end))
+        minutes = minutes_within(start, end)
+        query = "SELECT minute, numbers FROM {ns}.series WHERE minute >= %s AND minute < %s"
+        return buckets_of(self._database.select(query, (minutes.start, minutes.stop)))
 
     # Nodes.
 
@@ -77,13 +79,12 @@ class Operations:
             "INSERT INTO {ns}.node VALUES (%s, coalesce(%s::bigint, {ns}.micros()), %s) "
             "ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, data = excluded.data RETURNING beat_at"
         )
-        values = (node.id, now, msgspec.json.encode(node).decode())
-        ((beat_at,),) = self._database.call(lambda tx: tx.rows(statement, values))
+        ((beat_at,),) = self._database.select(statement, (node.id, now, msgspec.json.encode(node).decode()))
         return int(beat_at)
 
     def list_nodes(self) -> list[Node]:
-        rows = self._database.call(lambda tx: tx.rows("SELECT id, data, beat_at FROM {ns}.node ORDER BY id"))
-        return [node_from(node_id, data, beat_at) for node_id, data, beat_at in rows]
+        rows = self._database.select("SELECT id, data, beat_at FROM {ns}.node ORDER BY id")
+        return [node_from(*row) for row in rows]
 
     def forget_node(self, node_id: str) -> None:
         self._database.call(lambda tx: tx.run("DELETE FROM {ns}.node WHERE id = %s", (node_id,)))
@@ -96,7 +97,7 @@ class Operations:
             self._database.call(lambda tx: tx.run(_APPEND_LOGS, columns_of(rows)))
 
     def list_logs(self, job_id: str, after: int, start: int | None, end: int | None, limit: int) -> list[LogLine]:
-        rows = self._database.call(lambda tx: tx.rows(_LOGS, (job_id, after, start, end, end, limit)))
+        rows = self._database.select(_LOGS, (job_id, after, start, end, end, limit))
         return [LogLine(job_id=job_id, number=row[0], at=row[1], level=row[2], text=row[3]) for row in rows]
 
     # Locks, each verb one statement that compares and sets.
@@ -111,7 +112,7 @@ class Operations:
                 tx.run(_ADD_LOCK if row is None else _WRITE_LOCK, values)
             return number
 
-        return self._database.write("", change, now, is_allowed_when_sealed=act != "acquire")
+        return self._database.write("lock", change, now, is_allowed_when_sealed=act != "acquire")
 
 
 def write_pause(tx: Transaction, queue: str, *, paused: bool) -> None:
@@ -163,18 +164,8 @@ def count_differences(tx: Transaction) -> dict[str, int]:
 # What happened minute by minute: one row for each minute and counter slot.
 
 MOST_MERGED = 1_000  # rows in one round of upkeep
-_MERGE = (  # minutes that are over become one row each, for which no worker waits
+MERGE_SERIES = (  # minutes that are over become one row each, for which no worker waits
     "WITH gone AS (DELETE FROM {ns}.series WHERE (minute, slot) IN (SELECT minute, slot FROM {ns}.series "
     f"WHERE minute < %s AND slot <> 0 LIMIT {MOST_MERGED} FOR UPDATE SKIP LOCKED) RETURNING minute, numbers) "
     "SELECT {ns}.add_runs(0, g.minute, g.numbers) FROM (SELECT * FROM gone ORDER BY minute) g"
 )
-
-
-def read_series(tx: Transaction, start: int, end: int) -> list[Bucket]:
-    minutes = minutes_within(start, end)
-    query = "SELECT minute, numbers FROM {ns}.series WHERE minute >= %s AND minute < %s"
-    return buckets_of(tx.rows(query, (minutes.start, minutes.stop)))
-
-
-def merge_series(tx: Transaction, now: int) -> None:
-    tx.rows(_MERGE, (minute_of(now) - 1,))

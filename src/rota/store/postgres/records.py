@@ -24,7 +24,7 @@ class Records(SqlRecords):
         self._database = database
 
     def edit_entries(self, edits: Sequence[EntryEdit]) -> list[str]:
-        return self._database.write("", lambda tx, _: self.apply(tx, edits), None)
+        return self._database.write("entries", lambda tx, _: self.apply(tx, edits), None)
 
     def add_audit_records(self, records: Iterable[AuditRecord]) -> None:
         self._database.call(lambda tx: self.write(tx, records))

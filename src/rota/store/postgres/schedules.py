@@ -77,7 +77,7 @@ class Schedules(SqlSchedules["Transaction"]):
         return self.due_from([row[1:] for row in due], at, next_due_at)
 
     def record_problems(self, rows: Sequence[Row]) -> None:
-        self._database.transact("", lambda tx: tx.run_many(RECORD_PROBLEM, rows))
+        self._database.transact("problem", lambda tx: tx.run_many(RECORD_PROBLEM, rows))
 
     # In a transaction.
 
@@ -95,7 +95,14 @@ class Schedules(SqlSchedules["Transaction"]):
         return True
 
     def waiting_of(self, tx: Transaction, schedule_id: str) -> list[Job]:
-        return job_rows.waiting_of(tx, schedule_id)
+        seqs: list[int] = []
+        for table in ("held", "later", "ready"):
+            query = (
+                f"SELECT p.seq FROM {{ns}}.job j JOIN {{ns}}.{table} p ON p.seq = j.seq "
+                "WHERE j.schedule_id = %s AND j.fire_at IS NOT NULL ORDER BY p.seq FOR UPDATE OF p"
+            )
+            seqs += [seq for (seq,) in tx.rows(query, (schedule_id,))]
+        return [job for job in job_rows.at(tx, seqs) if job.state.is_waiting]
 
     def made(self, tx: Transaction, occurrences: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
         return job_rows.made(tx, occurrences)

@@ -30,7 +30,7 @@ def open_schema(database: Database) -> None:
     database.open()
     try:
         if database.call(lambda tx: _missing(tx, namespace)):
-            database.transact("", lambda tx: _migrate(tx, namespace), timeout=MIGRATION_TIMEOUT)
+            database.transact("migrate", lambda tx: _migrate(tx, namespace), timeout=MIGRATION_TIMEOUT)
     except BaseException:
         database.close()
         raise

@@ -11,7 +11,7 @@ from rota.model.names import check_namespace
 from rota.store.contract import Features
 from rota.store.postgres import schema
 from rota.store.postgres.adding import Adder
-from rota.store.postgres.address import TIMEOUT, parse
+from rota.store.postgres.address import Address, parse
 from rota.store.postgres.changing import Changer
 from rota.store.postgres.connection import Database
 from rota.store.postgres.exchange import Exchanger
@@ -56,13 +56,12 @@ class PostgresStore(PartedStore, forks.Forked):
     ) -> None:
         """`server` is a URL, or a psycopg_pool.ConnectionPool of the caller: it is used, and never closed."""
         self.namespace = check_namespace(namespace)
-        address = parse(server) if isinstance(server, str) else None
-        pool = server if isinstance(server, ConnectionPool) else None
-        if address is None and pool is None:
+        where = parse(server) if isinstance(server, str) else server
+        if not isinstance(where, Address | ConnectionPool):
             raise BadStoreUrl(_not_a_server(server))
-        seconds = timeout or (address.timeout if address else TIMEOUT)
-        listen = parse(listen_url).conninfo if listen_url else (address.listen if address else None)
-        self._database = database = Database(address, pool, self.namespace, seconds, listen)
+        options = where if isinstance(where, Address) else Address(conninfo="")
+        listen = parse(listen_url).conninfo if listen_url else options.listen
+        self._database = database = Database(where, self.namespace, timeout or options.timeout, listen)
         self._adder: Adder = Adder(database)
         self._leases = Leases(database)
         self._ledger = ledger = Ledger(database)
@@ -70,8 +69,8 @@ class PostgresStore(PartedStore, forks.Forked):
         self._records = records = Records(database)
         self._operations = Operations(database)
         self._moving = Moving(database)
-        self._changer: Changer = Changer(database, ledger)
-        changer = self._changer
+        changer = Changer(database, ledger)
+        self._changer: Changer = changer
         self._schedules = schedules = Schedules(database, self._adder, changer, ledger, records)
         self._firer = Firer(database, schedules, changer, ledger)
         self._exchanger = Exchanger(database, changer, LookaheadDecider(schedules, changer, ledger))

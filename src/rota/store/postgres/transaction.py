@@ -69,8 +69,7 @@ class Transaction:
         return self._cursor.fetchall()
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
-        found = self.rows(statement, values)
-        return found[0] if found else None
+        return next(iter(self.rows(statement, values)), None)
 
     def call(self, statement: str, values: Sequence[Any]) -> list[Row]:
         """Call one of the schema's functions."""

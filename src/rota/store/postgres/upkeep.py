@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.model.jobs.series import minute_of
 from rota.store.postgres.fast import block_index
-from rota.store.postgres.operations import count_differences, counters, merge_counters, merge_series
+from rota.store.postgres.operations import MERGE_SERIES, count_differences, counters, merge_counters
 from rota.store.shared.sql_upkeep import SqlUpkeep
 
 if TYPE_CHECKING:
@@ -36,10 +37,12 @@ class Upkeep(SqlUpkeep["Transaction"]):
     def prune(self, retention: Retention, limit: int, now: int | None) -> Pruned:
         def prune(tx: Transaction, at: int) -> Pruned:
             pruned = self.prune_some(tx, retention, limit, at, counters(tx).ended())
-            merge_series(tx, at)
+            tx.rows(MERGE_SERIES, (minute_of(at) - 1,))
             merge_counters(tx)
             return pruned
 
         pruned = self._database.write("prune", prune, now)
-        self._database.transact("", block_index.prune)  # on its own: it must read the sequence before it has an id
+        self._database.transact(
+            "block_index", block_index.prune
+        )  # on its own: it must read the sequence before it has an id
         return pruned

@@ -24,7 +24,7 @@ from rota.store.shared.sql_codec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rota.store.contract import Record
     from rota.store.shared.parts import OwnPart
@@ -62,12 +62,22 @@ def page_of_part(select: Select, part: Part, cursor: str | None, limit: int) -> 
     return Page([part.record_from(row[width:]) for row in shown], more)
 
 
-def load_rows(tx: Tables, codec: SqlCodec, given: Sequence[Record]) -> int:
-    """Write the records whose tables are as in every store; returns how many were new."""
+def load_rows(tx: Tables, codec: SqlCodec, given: Sequence[Record], unused_lock: Mapping[str, str]) -> int:
+    """Write the records whose tables are as in every store; returns how many were new. `unused_lock`: the columns of a
+    lock beside its name and number, with the values of one that nobody has held."""
     tables: tuple[tuple[type[Any], str, dict[str, str], Callable[[Any], Row]], ...] = (
         (Schedule, "schedule", SCHEDULE_TYPES, codec.schedule_row),
         (Entry, "entry", ENTRY_TYPES, codec.entry_row),
         (AuditRecord, "audit", AUDIT_TYPES, codec.audit_row),
         (Occurrence, "occurrence", OCCURRENCE_TYPES, codec.occurrence_row),
     )
-    return sum(tx.insert(table, types, map(row_of, of_kind(given, kind)), NEW) for kind, table, types, row_of in tables)
+    new = sum(tx.insert(table, types, map(row_of, of_kind(given, kind)), NEW) for kind, table, types, row_of in tables)
+    return new + _load_locks(tx, of_kind(given, LockRecord), unused_lock)
+
+
+def _load_locks(tx: Tables, locks: Sequence[LockRecord], unused: Mapping[str, str]) -> int:
+    statement = (
+        f"INSERT INTO {{ns}}.lock AS l (name, number, {', '.join(unused)}) VALUES (?, ?, {', '.join(unused.values())}) "
+        "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > l.number"
+    )
+    return sum(tx.run(statement, (lock.name, lock.number)) for lock in locks)

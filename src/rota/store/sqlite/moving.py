@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.jobs.job import Job
-from rota.store.contract import LockRecord, LogLine, QueueRecord
+from rota.store.contract import LogLine, QueueRecord
 from rota.store.shared.changing import TOTAL, load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
 from rota.store.shared.sql_codec import LOG_COLUMNS, LOG_TYPES, log_line_from
@@ -28,6 +28,7 @@ _PARTS: dict[OwnPart, Part] = {
     "jobs": Part(("seq",), JOB_COLUMNS, "{ns}.job", job_of),
     "logs": Part(("job_id", "number"), LOG_COLUMNS, "{ns}.log", log_line_from),
 }
+_UNUSED_LOCK = {"token": "''", "until": "0", "boot": "''"}
 
 
 class Moving:
@@ -70,10 +71,9 @@ class Moving:
         with self._transactions.write("load") as tx:
             return (
                 self._load_jobs(tx, of_kind(records, Job))
-                + load_rows(tx, CODEC, records)
+                + load_rows(tx, CODEC, records, _UNUSED_LOCK)
                 + tx.insert("log", LOG_TYPES, map(row_of_log_line, of_kind(records, LogLine)), NEW)
                 + sum(self._load_queue(tx, record) for record in of_kind(records, QueueRecord))
-                + self._load_locks(tx, of_kind(records, LockRecord))
             )
 
     def _load_jobs(self, tx: Transaction, jobs: Sequence[Job]) -> int:
@@ -86,13 +86,3 @@ class Moving:
         here = self._queue(tx.connection, queue.name)
         paused = f"INSERT OR REPLACE INTO {self._ns}_queue VALUES (?, 1)"
         return load_queue(queue, here, tx.counts, lambda: tx.connection.execute(paused, (queue.name,)))
-
-    def _load_locks(self, tx: Transaction, locks: Sequence[LockRecord]) -> int:
-        return sum(
-            tx.connection.execute(
-                f"INSERT INTO {self._ns}_lock VALUES (?, '', 0, '', ?) "
-                "ON CONFLICT (name) DO UPDATE SET number = excluded.number WHERE excluded.number > number",
-                (lock.name, lock.number),
-            ).rowcount
-            for lock in locks
-        )
