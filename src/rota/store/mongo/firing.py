@@ -116,9 +116,6 @@ class FiringSteps(BatchSnapshot):
         waiting = get_jobs(step, [live[name] for name in live if name in many])
         self._unstarted = {job.id for job in waiting if job.state.is_waiting}  # cancelled at once when replaced
 
-    def was_made(self, schedule_id: str, fire_at: int) -> bool:
-        return (schedule_id, fire_at) in self._made
-
     def make(self, new: NewJob) -> None:
         job = accept(new, self.outbox.now)
         self.outbox.jobs.append(job)

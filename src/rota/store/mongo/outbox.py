@@ -138,7 +138,7 @@ def deliver(step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is
         wanted = _not_skipped(step, outboxes)
     refused, unsure = _make(step, wanted)
     unsure |= {job.id for job in jobs}.difference(job.id for job in wanted)
-    missing = _missing(step, unsure)
+    missing = unsure - step.jobs.by_id(unsure, {"_id": 1}).keys()  # no delivery has made them
     _record(step, outboxes, refused, missing)
     for outbox in outboxes:
         for job_id in outbox.stops:
@@ -233,11 +233,6 @@ def _waiting_jobs(step: Step, schedule_id: str, last_seq: int) -> list[Job]:
     made = {"schedule_id": schedule_id, "seq": {"$lte": position_of(last_seq)}, "fire_at": {"$exists": True}}
     documents = step.jobs.find({**made, "state": {"$in": states}}, hint="made")
     return [job for job in jobs_of(documents) if job.state.is_waiting]  # an unreadable one fails when it is claimed
-
-
-def _missing(step: Step, unsure: set[str]) -> set[str]:
-    """Those of the jobs that no delivery has made."""
-    return unsure - step.jobs.by_id(unsure, {"_id": 1}).keys()
 
 
 def _make_later(step: Step, job: Job) -> str | None:

@@ -101,9 +101,6 @@ class FiringSteps(Steps):
         names = [name for name, shot in shots if shot.when_busy != "allow"]
         super().__init__(tx, changer, names, [key for firing in firings for key in firing.keys], now)
 
-    def was_made(self, schedule_id: str, fire_at: int) -> bool:
-        return (schedule_id, fire_at) in self._made
-
     def make(self, new: NewJob) -> None:
         job = accept(new, self._now)
         self._new.append(job)

@@ -17,6 +17,8 @@ from rota.model.schedules.firing import fired, place
 from rota.model.schedules.lookahead import decide_due
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from rota.model.jobs.job import Job, NewJob
     from rota.model.schedules.firing import Firing
     from rota.model.schedules.schedule import Schedule
@@ -39,7 +41,9 @@ class Snapshot(Protocol):
 
 
 class BatchSnapshot:
-    """A snapshot that was read for a whole batch: ids of jobs, by schedule and by key."""
+    """A snapshot that was read for a whole batch: ids of jobs, by schedule and by key; occurrences that have a job."""
+
+    _made: Container[tuple[str, int]] = ()  # for firings alone
 
     def __init__(self, live: dict[str, str], held: dict[str, str], holders: dict[str, str]) -> None:
         self._live = live
@@ -54,6 +58,9 @@ class BatchSnapshot:
 
     def key_holder(self, key: str) -> str | None:
         return self._holders.get(key)
+
+    def was_made(self, schedule_id: str, fire_at: int) -> bool:
+        return (schedule_id, fire_at) in self._made
 
     def add(self, job: Job) -> None:
         """Let the next decision meet a job that this step makes, or makes ready or held."""
