@@ -85,8 +85,9 @@ class ForgetsPriority(MemoryStore):
 class LosesTheRelease(MemoryStore):
     """A job ends, and what waited for it waits for ever."""
 
-    def _release_waiting(self, job_id, now):
-        pass
+    def _held_behind(self, job_id):
+        del job_id
+        return []
 
 
 class ExtendsForAnybody(MemoryStore):

@@ -68,7 +68,7 @@ def claim_without_priority(patch):
 def lose_the_release(patch):
     """A job ends, and what waited for it waits for ever."""
 
-    patch.setattr(MemoryStore, "_release_waiting", lambda *_: None)
+    patch.setattr(MemoryStore, "_held_behind", lambda *_: [])
 
 
 def advance_before_the_job_is_made(patch):

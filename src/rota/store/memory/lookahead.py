@@ -9,6 +9,7 @@ from rota.model.schedules.occurrence import of_skip
 from rota.store.memory.adding import Adder
 from rota.store.memory.changing import Changer
 from rota.store.shared.placing import place_due
+from rota.store.shared.stepwise import delete_unstarted, stop_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,20 +41,17 @@ class LookaheadDecider(Adder, Changer):
         place_due(job, self._schedules.get(job.schedule_id or ""), self._steps(now), now)
 
     def _steps(self, now: int) -> PlacingSteps:
-        def put(before: Job, after: Job) -> None:
-            self._counts.move(before.queue, before.state, after.state)
-            self._put(after)
-
+        changes = self._changes(now)
         return PlacingSteps(
             live_job=self._slots.get,
             last_held=self._last_held,
             key_holder=lambda key: self._key_holder(key, now),
             was_made=lambda name, fire_at: (name, fire_at) in self._made,
             make=lambda new: self._insert(accept(new, now, self._next_seq())),
-            put=put,
-            delete_unstarted=lambda job: self._delete_unstarted([job], now),
+            put=changes.put,
+            delete_unstarted=lambda job: delete_unstarted([job], changes),
             record_skip=lambda name, skip: self._ledger.record(of_skip(name, skip)),
-            stop=lambda job_id, reason: self._stop(job_id, reason, now),
+            stop=lambda job_id, reason: stop_job(job_id, reason, changes),
         )
 
     def _last_held(self, schedule_id: str) -> str | None:

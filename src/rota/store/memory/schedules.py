@@ -12,6 +12,7 @@ from rota.store.memory.adding import Adder
 from rota.store.memory.changing import Changer
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import occurrence_page, page_of
+from rota.store.shared.stepwise import apply_changes, delete_unstarted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,5 +102,6 @@ class Schedules(Adder, Changer):
         """Cancel the waiting jobs of the schedule's trigger; runs by hand stay."""
         made = (job for job in self._jobs.values() if job.schedule_id == edit.id and job.fire_at)
         waiting = [job for job in made if job.state.is_waiting]
-        self._delete_unstarted([job for job in waiting if edit.deletes(job)], now)
-        self._apply([cancel(job, now, reason) for job in waiting if not edit.deletes(job)], now)
+        changes = self._changes(now)
+        delete_unstarted([job for job in waiting if edit.deletes(job)], changes)
+        apply_changes((cancel(job, now, reason) for job in waiting if not edit.deletes(job)), changes)

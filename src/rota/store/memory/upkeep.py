@@ -9,6 +9,7 @@ from rota.model.jobs.series import first_kept, last_kept
 from rota.store.contract import Pruned
 from rota.store.memory.changing import Changer
 from rota.store.shared.pruning import Ended, jobs_to_prune
+from rota.store.shared.stepwise import remove_job
 
 if TYPE_CHECKING:
     from rota.model.jobs.job import State
@@ -28,7 +29,7 @@ class Upkeep(Changer):
             at = self._at(now)
             old = self._old_jobs(retention, limit, at)
             for job_id in old:
-                self._remove(self._jobs[job_id])
+                remove_job(self._jobs[job_id], self._changes(at))
             entries = self._ledger.prune(retention, at)
             kept = range(first_kept(at), last_kept(at) + 1)
             self._series = {minute: runs for minute, runs in self._series.items() if minute in kept}

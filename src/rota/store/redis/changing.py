@@ -8,6 +8,7 @@ from rota.model.schedules.occurrence import of_job
 from rota.store.redis.guarded_write import GuardedWrite, neighbours, waits_for
 from rota.store.shared.changing import check_changes
 from rota.store.shared.matching import may_change, may_rescue
+from rota.store.shared.stepwise import apply_changes, remove_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +55,7 @@ class Changer:
             writes = []
             for group in _groups([change for change, _ in checked.accepted], awaited):
                 write = GuardedWrite(self._writer, found)
-                write.apply(group)
+                apply_changes(group, write)
                 writes.append((group, write))
             return writes
 
@@ -87,7 +88,7 @@ class Changer:
             for group in groups.values():
                 write = GuardedWrite(self._writer, found)
                 for job in sorted(group, key=lambda job: job.fire_at or 0):
-                    write.remove(job.id)
+                    remove_job(job, write)
                 writes.append(([job.id for job in group], write))
             return writes
 

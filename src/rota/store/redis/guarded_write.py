@@ -13,8 +13,7 @@ import msgspec
 from rota.errors import StoreUnavailable
 from rota.failpoints import reach
 from rota.model.jobs.job import Job, NewJob, State, accept, holds_key
-from rota.model.jobs.settle import Change, apply_to, cancel, release, still_awaited
-from rota.model.schedules.occurrence import is_record_of, noted, of_job, of_skip
+from rota.model.schedules.occurrence import noted, of_skip
 from rota.store.contract import Added
 from rota.store.redis.codec import (
     UNKNOWN_LAST,
@@ -40,11 +39,13 @@ from rota.store.redis.indexes import (
 from rota.store.shared.changing import Counts
 from rota.store.shared.importing import imported
 from rota.store.shared.ledger import fold_all, key_of
+from rota.store.shared.stepwise import delete_unstarted, stop_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rota.model.audit_record import AuditRecord
+    from rota.model.jobs.settle import Change
     from rota.model.schedules.occurrence import Occurrence
     from rota.model.schedules.schedule import LastRun, Schedule
     from rota.model.schedules.slots import Skip
@@ -242,41 +243,12 @@ class GuardedWrite:
         self._set(job.id, msgspec.structs.replace(job, key=None))
         return None
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Write changes, and release the jobs that waited for them."""
-        changes = list(changes)
-        self.counts.add_runs(changes, self.now)
-        for change in changes:
-            self._set(change.id, apply_to(self.find(change.id) or change.job, change))
-        for change in changes:
-            if change.state.is_final:
-                self._release_waiting(change.id)
-            if change.job.schedule_id is not None and change.is_last_run:
-                self.set_last_run(change.job.schedule_id, noted(UNKNOWN_LAST, change))
-        for change in changes:
-            if change.is_removal:
-                self.remove(change.id)
+    def drop(self, job: Job) -> None:
+        """Delete a job without a record."""
+        self._set(job.id, None)
 
     def stop(self, job_id: str, reason: str) -> None:
-        """Ask a running job to stop; cancel a waiting one."""
-        job = self.find(job_id)
-        if job is None:
-            return
-        if job.state is State.RUNNING:
-            self._set(job.id, msgspec.structs.replace(job, cancel_reason=job.cancel_reason or reason))
-        else:
-            self.apply([cancel(job, self.now, reason)])
-
-    def remove(self, job_id: str) -> None:
-        """Delete a job; its occurrence stays, folded into a range."""
-        job = self.find(job_id)
-        if job is None:
-            return
-        if job.schedule_id is not None and job.fire_at is not None:
-            schedule = stored_schedule(self, job.schedule_id)
-            if is_record_of(job, None if schedule is None else schedule.created_at):
-                self._record(of_job(job))
-        self._set(job_id, None)
+        stop_job(job_id, reason, self)
 
     def replace_unreadable(self, failed: Job) -> None:
         """Write what stands for a running job whose record cannot be read."""
@@ -291,23 +263,12 @@ class GuardedWrite:
         return max(held, key=lambda job: job.seq).id if held else None
 
     def delete_unstarted(self, *jobs: Job) -> None:
-        """Delete jobs and leave no record of them; jobs that waited for them wait no more."""
+        """Delete jobs and leave no record of them; what waited for all of them is read by one call."""
         self.read(*(waits_for(job.id) for job in jobs))
-        for job in jobs:
-            self._set(job.id, None)
-        for job in jobs:
-            self._release_waiting(job.id)
+        delete_unstarted(jobs, self)
 
-    def _release_waiting(self, job_id: str) -> None:
-        """Release the jobs that waited for this one, or let them wait for what it waited for."""
-        for job in self._waiting(job_id):
-            awaited = still_awaited(job, self.find)
-            if awaited is None:
-                self.apply([release(job, self.now)])
-            else:
-                self._set(job.id, msgspec.structs.replace(job, waits_for=awaited))
-
-    def _waiting(self, job_id: str) -> list[Job]:
+    def held_behind(self, job_id: str) -> list[Job]:
+        """The jobs that wait for this one after this write."""
         stored = [found.decode() for found in self.read(waits_for(job_id))[0]]
         self._writer.load(self._found, stored)
         staged = [other for other, job in self._after.items() if job is not None and other not in stored]
@@ -320,8 +281,20 @@ class GuardedWrite:
         """Whether an occurrence has a job."""
         return bool(self.read(["ZCOUNT", f"slot:{schedule_id}", fire_at, fire_at])[0])
 
+    def created_at(self, schedule_id: str) -> int | None:
+        schedule = stored_schedule(self, schedule_id)
+        return None if schedule is None else schedule.created_at
+
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
-        self._record(of_skip(schedule_id, skip))
+        self.record(of_skip(schedule_id, skip))
+
+    def count_runs(self, changes: Sequence[Change]) -> None:
+        self.counts.add_runs(changes, self.now)
+
+    def record_last_runs(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if change.job.schedule_id is not None and change.is_last_run:
+                self.set_last_run(change.job.schedule_id, noted(UNKNOWN_LAST, change))
 
     def set_last_run(self, schedule_id: str, last: LastRun, *, is_own: bool = False) -> None:
         """`is_own`: by a firing or an edit of this schedule, for which the jobs that it ended itself are no runs."""
@@ -335,7 +308,7 @@ class GuardedWrite:
         if record is not None:
             self.add_command("AUDIT", *pack_audit_record(record))
 
-    def _record(self, entry: Occurrence) -> None:
+    def record(self, entry: Occurrence) -> None:
         """Add an entry to a ledger, joined to the ranges that it touches without a break."""
         self._recorded.append(entry)
         if entry.schedule_id not in self._whole_ledgers:

@@ -13,6 +13,7 @@ from rota.store.redis.guarded_write import GuardedWrite, stored_schedule
 from rota.store.shared.batching import FEW_DUE, batches
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import page_of
+from rota.store.shared.stepwise import apply_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -136,15 +137,11 @@ class Schedules:
     # Reading.
 
     def get_schedules(self, ids: Sequence[str]) -> list[Schedule]:
-        found = self._read_by_id(ids)
-        return [schedule for name in ids if (schedule := found[name]) is not None]
-
-    def _read_by_id(self, ids: Sequence[str]) -> dict[str, Schedule | None]:
         if not ids:
-            return {}
+            return []
         packed, *lasts = self._writer.read(["HMGET", "schedule", *ids], *(["HGETALL", f"last:{name}"] for name in ids))
         rows = zip(ids, packed, lasts, strict=True)
-        return {name: None if row is None else schedule_of(name, row, last) for name, row, last in rows}
+        return [schedule_of(name, row, last) for name, row, last in rows if row is not None]
 
     def list_schedules(self, where: ScheduleFilter | None, cursor: str | None, limit: int) -> Page[Schedule]:
         """By id, from an index that has all of them; what does not match is left out."""
@@ -170,12 +167,10 @@ class Schedules:
             number = len([at for at in times[:look] if at <= found.now])
             if number < FEW_DUE:
                 break
-        due = self._read_by_id([name.decode() for name in names[:number]])
-        schedules = [schedule for schedule in due.values() if schedule is not None and not schedule.problem]
-        readable = {schedule.id for schedule in schedules}
-        for name in due:
-            if name not in readable:
-                self._drop_due(name)
+        due = [name.decode() for name in names[:number]]
+        schedules = [schedule for schedule in self.get_schedules(due) if not schedule.problem]
+        for name in set(due).difference(schedule.id for schedule in schedules):
+            self._drop_due(name)
         return Due(now=found.now, schedules=schedules, next_due_at=times[number] if number < len(times) else None)
 
     def _drop_due(self, name: str) -> None:
@@ -220,7 +215,7 @@ def _revoke(write: GuardedWrite, edit: Edit, wanted: ScheduleRead, reason: str) 
     waiting = [job for job in found if job.schedule_id == edit.id and job.fire_at and job.state.is_waiting]
     deleted = [job for job in waiting if edit.deletes(job)]
     write.delete_unstarted(*deleted)
-    write.apply(cancel(job, write.now, reason) for job in waiting if not edit.deletes(job))
+    apply_changes((cancel(job, write.now, reason) for job in waiting if not edit.deletes(job)), write)
     write.set_last_run(edit.id, UNKNOWN_LAST, is_own=True)
     return {job.fire_at for job in deleted}
 
