@@ -178,8 +178,18 @@ def lease_of(packed: bytes) -> Lease:
 
 def job_of(job_id: str, snapshot: JobSnapshot) -> Job:
     """A job; one that cannot be read is shown as failed, with the reason."""
+    standing = snapshot.standing if snapshot.end is None else snapshot.end
     try:
-        return _readable_job(job_id, snapshot)
+        job = waiting_job(job_id, snapshot.record, standing, snapshot.ready_at)
+        if snapshot.lease is not None:
+            lease = lease_of(snapshot.lease)
+            job = claim(job, lease.holder, lease.began_at, lease.ends_at)
+            job = msgspec.structs.replace(job, lease_no=lease.number)
+        if snapshot.cancel is None and snapshot.progress is None:
+            return job
+        asked = job.cancel_reason if snapshot.cancel is None else snapshot.cancel.decode()
+        progress = None if snapshot.progress is None else snapshot.progress.decode()
+        return msgspec.structs.replace(job, cancel_reason=asked, progress=progress)
     except UNREADABLE as err:
         return unreadable(job_id, snapshot.record, err)
 
@@ -200,20 +210,6 @@ def _queue_of(record: bytes) -> str:
     except UNREADABLE:
         return "unreadable"
     return queue if isinstance(queue, str) else "unreadable"
-
-
-def _readable_job(job_id: str, snapshot: JobSnapshot) -> Job:
-    standing = snapshot.standing if snapshot.end is None else snapshot.end
-    job = waiting_job(job_id, snapshot.record, standing, snapshot.ready_at)
-    if snapshot.lease is not None:
-        lease = lease_of(snapshot.lease)
-        job = claim(job, lease.holder, lease.began_at, lease.ends_at)
-        job = msgspec.structs.replace(job, lease_no=lease.number)
-    if snapshot.cancel is None and snapshot.progress is None:
-        return job
-    asked = job.cancel_reason if snapshot.cancel is None else snapshot.cancel.decode()
-    progress = None if snapshot.progress is None else snapshot.progress.decode()
-    return msgspec.structs.replace(job, cancel_reason=asked, progress=progress)
 
 
 def waiting_job(job_id: str, packed: bytes, standing: bytes | None, ready_at: bytes | None = None) -> Job:
@@ -287,7 +283,9 @@ def schedule_of(schedule_id: str, packed: bytes, last: list[bytes]) -> Schedule:
     """A schedule put together; one that cannot be read is shown with the reason, and is never due."""
     try:
         schedule = _decode_schedule(packed.split(b"|", 2)[2])
-        return msgspec.structs.replace(schedule, last=_last_of(last)) if last else schedule
+        pairs = zip(last[::2], last[1::2], strict=True)
+        known = {name.decode(): msgspec.msgpack.decode(value) for name, value in pairs}
+        return msgspec.structs.replace(schedule, last=msgspec.convert(known, LastRun)) if known else schedule
     except UNREADABLE as err:
         parts = [int(part) if part.isdigit() else 0 for part in packed.split(b"|", 2)[:2]]
         version, at = parts if len(parts) == 2 else (0, 0)
@@ -308,11 +306,6 @@ def pack_last(last: LastRun) -> list[Any]:
 
 
 UNKNOWN_LAST = LastRun(**dict.fromkeys(LastRun.__struct_fields__, UNTOUCHED))
-
-
-def _last_of(pairs: list[bytes]) -> LastRun:
-    values = {name.decode(): msgspec.msgpack.decode(value) for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
-    return msgspec.convert(values, LastRun)
 
 
 # The occurrence ledger.

@@ -103,7 +103,13 @@ class Connection:
         if now is None:
             self.clock.update(int(at))
         if is_lost:
-            self._report_loss()
+            log.error(
+                "%s was emptied while it was in use: the jobs, schedules and history of namespace %r are gone. "
+                "Schedules that code or files define come back when their apps start; look for FLUSHALL, FLUSHDB, "
+                "eviction or a server without persistence",
+                self.address,
+                self._namespace,
+            )
         if body is None and seal is not None:
             raise msgspec.json.decode(seal, type=Seal).refusal(self.description)
         return Reply(int(at), body)
@@ -152,12 +158,3 @@ class Connection:
             raise
         finally:
             self._pool.release(connection)
-
-    def _report_loss(self) -> None:
-        log.error(
-            "%s was emptied while it was in use: the jobs, schedules and history of namespace %r are gone. "
-            "Schedules that code or files define come back when their apps start; look for FLUSHALL, FLUSHDB, "
-            "eviction or a server without persistence",
-            self.address,
-            self._namespace,
-        )

@@ -25,8 +25,6 @@ from rota.store.redis.upkeep import fail_unreadable
 from rota.store.shared.matching import is_held_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rota.model.jobs.job import Job, State
     from rota.model.jobs.settle import Change
     from rota.store.contract import Exchange
@@ -67,7 +65,7 @@ class Exchanger:
     def _exchange(self, request: Exchange, direct: list[Job], now: int | None) -> Exchanged:
         """Exchange. `direct` receives the job that was claimed for this worker and that no message has brought."""
         settled = request.settled
-        reply = self._call(request, direct, settled, now, count_runs(settled))
+        reply = self._call(request, direct, settled, now)
         refused, left, raw, next_due_at, lookahead = reply.body[:5]
         refusals = [Refusal(settled[n - 1].id, why.decode(), reason.decode()) for n, why, reason in refused]
         others = {*left, *(n for n, _, _ in refused)}  # the runs of all were counted, or of none
@@ -90,14 +88,7 @@ class Exchanger:
         return Exchanged(now=reply.now, refused=refusals, claimed=[*direct, *jobs], next_due_at=due)
 
     def _call(
-        self,
-        request: Exchange,
-        direct: list[Job],
-        settled: Sequence[Change],
-        now: int | None,
-        runs: Sequence[int] = (),
-        *,
-        has_decided: bool = False,
+        self, request: Exchange, direct: list[Job], settled: list[Change], now: int | None, *, has_decided: bool = False
     ) -> Reply:
         kinds: Kinds = {}
         rows = [_settled(change, kinds) for change in settled]
@@ -109,7 +100,7 @@ class Exchanger:
             holder=request.holder,
             kinds=[(fence_of(number, request.holder), *kind) for number, *kind in kinds],
             settled=rows,
-            runs=runs_of(runs),
+            runs=runs_of(count_runs(settled)),
             want=min(request.want - len(direct), MOST_CLAIMED),
             queues=list(dict.fromkeys(request.queues)),
             lease_for=request.lease_for,

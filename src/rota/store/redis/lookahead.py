@@ -45,7 +45,10 @@ class LookaheadDecider:
             if snapshot is not None and snapshot.end is None and job is not None and job.state.is_final:
                 write.add_command("ZADD", f"due:{queue}", 0, job_id)  # unreadable: the claim reports it
             self._writer.commit("exchange", [write], is_work=True)
-        entries = [(_read_for(name, jobs), [job.id for job in jobs]) for name, jobs in by_schedule.items()]
+        entries = []
+        for name, jobs in by_schedule.items():
+            since, ids = min(job.after_at or job.run_at for job in jobs), [job.id for job in jobs]
+            entries.append((ScheduleRead(name=name, ledger_from=since, jobs_in=("live",), known=ids), ids))
         self._schedules.decide("exchange", entries, _decided, now)
 
 
@@ -54,8 +57,3 @@ def _decided(ids: Sequence[str], wanted: ScheduleRead, write: GuardedWrite) -> t
     for job in sorted(jobs, key=due_order):
         place_due(job, stored_schedule(write, wanted.name), write, write.now)
     return bool(jobs), None  # none: another claim was first
-
-
-def _read_for(name: str, jobs: Sequence[Job]) -> ScheduleRead:
-    since = min(job.after_at or job.run_at for job in jobs)
-    return ScheduleRead(name=name, ledger_from=since, jobs_in=("live",), known=[job.id for job in jobs])

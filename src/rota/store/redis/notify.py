@@ -38,7 +38,6 @@ class ChannelListener(EventListener):
         self._direct_claims = direct_claims
         self._own = f"{connection.prefix}notify:{channel}:{secrets.token_hex(8)}"
         self._closed = threading.Event()
-        self._when_claimed: Callable[[], None] = self.wake
         is_direct = channel == "jobs" and connection.reads_bytes
         if is_direct:
             self._channels.append(self._own)
@@ -49,17 +48,15 @@ class ChannelListener(EventListener):
                 is_direct, self._channels = False, self._channels[:1]
                 self._subscription = self._subscribe()
         if is_direct:
-            direct_claims.open(self._own, self._act_on_claimed)
+            direct_claims.open(self._own, self.wake)
         threading.Thread(target=self._run, name="rota-listener", daemon=True).start()
 
     def take_claimed(self, holder: str) -> list[Job]:
         return self._direct_claims.take(holder)
 
     def call_when_claimed(self, act: Callable[[], None]) -> None:
-        self._when_claimed = act
-
-    def _act_on_claimed(self) -> None:
-        self._when_claimed()
+        if self._own in self._channels:
+            self._direct_claims.open(self._own, act)
 
     def close(self) -> None:
         self._direct_claims.close(self._own)

@@ -23,7 +23,6 @@ PARTS = {
 class Script(NamedTuple):
     """A script, and the digest by which the server knows it."""
 
-    name: str
     source: str
     digest: str
 
@@ -32,7 +31,7 @@ class Script(NamedTuple):
 def script(name: str) -> Script:
     """A script by the name of its file."""
     source = "".join(map(_text, (*PARTS.get(name, COMMON), name))).replace("$VERSION", VERSION)
-    return Script(name, source, sha1(source.encode(), usedforsecurity=False).hexdigest())
+    return Script(source, sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
 def _text(name: str) -> str:

@@ -37,9 +37,6 @@ class Kept(NamedTuple):
     until: int
     ended_before: int
 
-    def applies(self, now: int) -> bool:
-        return self.seen_at <= now < self.until
-
 
 class Upkeep:
     """Keeps the store small and its counters exact."""
@@ -77,7 +74,7 @@ class Upkeep:
         """The first of a state to have ended; those whose key still holds are left. The index knows no positions: all
         that ended when the last of them did are read."""
         kept = self._kept.get(state)
-        if kept is None or not kept.applies(now):
+        if kept is None or not kept.seen_at <= now < kept.until:
             kept = Kept(seen_at=now, until=now + LOOK_AGAIN, ended_before=0)
         found: list[Ended] = []
         for jobs in self._read_ended(state, kept.ended_before, through, min(STEP, max(limit, 50))):

@@ -58,11 +58,14 @@ class DirectClaims(forks.Forked):
         self._is_delivering = True
         if not message:
             return
-        try:
-            job = _job_of(message)
+        try:  # the lengths of the worker's and the job's id, when the lease began and ends, both ids, the record
+            *numbers, rest = message.split(b"|", 4)
+            of_holder, of_id, began_at, until = map(int, numbers)
+            of_both, holder = of_holder + of_id, rest[:of_holder].decode()
+            job = claimed_job(rest[of_holder:of_both].decode(), rest[of_both:], holder, began_at, until)
         except UNREADABLE:
             return
-        self.keep(str(job.holder), job)
+        self.keep(holder, job)
 
     def keep(self, holder: str, job: Job) -> None:
         """Keep a job for its worker and tell the listeners, unless the worker took it already."""
@@ -104,11 +107,3 @@ class DirectClaims(forks.Forked):
     def _mark_taken(self, holder: str, job: Job) -> Job:
         self._taken.setdefault(holder, deque(maxlen=MOST_REMEMBERED)).append(job.id)
         return job
-
-
-def _job_of(message: bytes) -> Job:
-    """A message: the lengths of the worker's and the job's id, when the lease began and ends, both ids, the record."""
-    *numbers, rest = message.split(b"|", 4)
-    of_holder, of_id, began_at, until = map(int, numbers)
-    of_both = of_holder + of_id
-    return claimed_job(rest[of_holder:of_both].decode(), rest[of_both:], rest[:of_holder].decode(), began_at, until)

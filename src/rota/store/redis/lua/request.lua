@@ -38,10 +38,7 @@ end
 
 -- A job's position and its priority, which its record begins with.
 local function position_of(record)
-  if not record then
-    return nil
-  end
-  return string.match(record, '^(%d+)|(%-?%d+)|')
+  return string.match(record or '', '^(%d+)|(%-?%d+)|')
 end
 
 local function drop_leases(holder, number)
