@@ -57,26 +57,21 @@ def _may_be_free(jobs: Sequence[NewJob]) -> bool:
 def request_of(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
     """New jobs as scripts accept them: their records, and the numbers of those that are in each index."""
     records: list[bytes] = []
-    groups: list[tuple[Job, list[int]]] = []
-    plain: dict[tuple[str, int, str], list[int]] = {}  # plain jobs of one kind are in the same indexes
+    groups: dict[object, tuple[Job, list[int]]] = {}  # plain jobs of one kind are in the same indexes
     for number, new in enumerate(jobs, 1):
-        kind = (new.queue, new.priority, new.task)
-        if not can_use_fast_path(new):
-            job = accept(new, at)
-            records.append(pack_record(job))
-            groups.append((job, [number]))
-            continue
-        records.append(pack_plain_record(new, at))
-        if kind not in plain:
-            plain[kind] = []
-            groups.append((accept(new, at), plain[kind]))
-        plain[kind].append(number)
+        is_plain = can_use_fast_path(new)
+        kind = (new.queue, new.priority, new.task) if is_plain else number
+        if kind not in groups:
+            groups[kind] = accept(new, at), []
+        job, numbers = groups[kind]
+        numbers.append(number)
+        records.append(pack_plain_record(new, at) if is_plain else pack_record(job))
     return {
         "at": str(at),
         "hour": str(at // HOUR),
         "ids": [new.id for new in jobs],
         "records": [*map(binary, records)],
-        **_indexed(groups),
+        **_indexed(list(groups.values())),
         "keys": [part for new in jobs if new.key for part in (new.key, new.id)],
         "slots": [part for new in jobs if new.slot for part in (new.slot, new.id)],
     }

@@ -32,10 +32,7 @@ class Changer:
         return self.apply("change", changes, may_rescue, now=now)
 
     def change_jobs(self, changes: Sequence[Change], now: int | None) -> list[Refusal]:
-        def holds(change: Change, job: Job, _: int) -> bool:
-            return may_change(change, job)
-
-        return self.apply("change", changes, holds, now=now, is_work=True)
+        return self.apply("change", changes, lambda change, job, _: may_change(change, job), now=now, is_work=True)
 
     def apply(
         self, verb: str, changes: Sequence[Change], holds: Holds, *, now: int | None, is_work: bool = False

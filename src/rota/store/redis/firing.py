@@ -53,7 +53,7 @@ def _decided(firing: Firing, wanted: ScheduleRead, write: GuardedWrite) -> tuple
     for skip in placed.skips:
         write.record_skip(name, skip)
     after = _advanced(firing, schedule, placed.jobs, write.now)
-    put_schedule(write, after, schedule)
+    put_schedule(write, name, schedule, after)
     write.set_last_run(name, after.last, is_own=True)
     return True, Fired.of(name, placed.jobs, placed.skips)
 

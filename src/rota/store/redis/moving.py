@@ -178,7 +178,7 @@ def _take(write: GuardedWrite, record: Record) -> bool:
         case Job():
             write.import_job(record)
         case Schedule():
-            put_schedule(write, record, None)
+            put_schedule(write, record.id, None, record)
             write.set_last_run(record.id, record.last)
         case Occurrence():
             entry = binary(pack_occurrence(record))

@@ -82,11 +82,12 @@ class Schedules:
         deleted = _revoke(write, edit, wanted, edit.revoke) if edit.revoke is not None else set()
         made: list[str] = []
         if edit.is_removal:
-            _remove(write, edit.id, current)
+            put_schedule(write, edit.id, current, None)
         else:
-            made = _add_jobs(write, edit, deleted)
+            new = [job for job in edit.jobs if not write.was_made(edit.id, job.fire_at or 0) or job.fire_at in deleted]
+            made = [added.id for job in new if not (added := write.add(job)).existed]
             after = schedule_after(edit, None if current is None else UNKNOWN_LAST, made)
-            put_schedule(write, after, current)
+            put_schedule(write, edit.id, current, after)
             if current is not None or after.last != LastRun():
                 write.set_last_run(edit.id, after.last)
         write.add_audit_record(audit_after(edit, made))
@@ -220,28 +221,17 @@ def _revoke(write: GuardedWrite, edit: Edit, wanted: ScheduleRead, reason: str) 
     return {job.fire_at for job in deleted}
 
 
-def _add_jobs(write: GuardedWrite, edit: Edit, deleted: set[int | None]) -> list[str]:
-    """Add the jobs of an edit; returns those that were made."""
-    new = [job for job in edit.jobs if not write.was_made(edit.id, job.fire_at or 0) or job.fire_at in deleted]
-    return [added.id for job in new if not (added := write.add(job)).existed]
-
-
-def put_schedule(write: GuardedWrite, schedule: Schedule, before: Schedule | None) -> None:
-    write.add_command("HSET", "schedule", schedule.id, binary(pack_schedule(schedule)))
-    _put_in_indexes(write, schedule.id, before, schedule)
-
-
-def _put_in_indexes(write: GuardedWrite, name: str, before: Schedule | None, after: Schedule | None) -> None:
-    """In all of them, whatever `before` says: a schedule that could not be read was dropped from what is due."""
+def put_schedule(write: GuardedWrite, name: str, before: Schedule | None, after: Schedule | None) -> None:
+    """Write a schedule to all its indexes, whatever `before` says: one that could not be read was dropped from what is
+    due. None: delete it."""
     new = _indexes_of(after)
     for index in {**_indexes_of(before), "dues": 0}.keys() - new.keys():
         write.add_command("ZREM", index, name)
     for index, score in new.items():
         write.add_command("ZADD", index, score, name)
-
-
-def _remove(write: GuardedWrite, name: str, before: Schedule | None) -> None:
-    _put_in_indexes(write, name, before, None)
+    if after is not None:
+        write.add_command("HSET", "schedule", name, binary(pack_schedule(after)))
+        return
     write.add_command("HDEL", "schedule", name)
     write.add_command("UNLINK", f"last:{name}")
     write.add_command("UNLINK", f"ledger:{name}")

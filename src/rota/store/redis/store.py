@@ -44,8 +44,7 @@ class RedisStore(PartedStore):
         client = client_of(server) if isinstance(server, str) else server
         is_ours = isinstance(server, str)
         self._connection = Connection(client, self.namespace, address_of(client), is_ours=is_ours)
-        writer = GuardedWriter(self._connection)
-        self._writer = writer
+        self._writer = writer = GuardedWriter(self._connection)
         self._adder = Adder(writer)
         self._changer = Changer(writer)
         self._schedules = Schedules(writer)
