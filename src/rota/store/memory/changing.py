@@ -28,13 +28,11 @@ class Changes(NamedTuple):
 
     now: int
     find: Callable[[str], Job | None]
-    put: Callable[[Job, Job], None]
-    drop: Callable[[Job], None]
+    put: Callable[[Job, Job | None], None]
     held_behind: Callable[[str], list[Job]]
     created_at: Callable[[str], int | None]
     record: Callable[[Occurrence], None]
-    count_runs: Callable[[Sequence[Change]], None]
-    record_last_runs: Callable[[Sequence[Change]], None]
+    record_runs: Callable[[Sequence[Change]], None]
 
 
 class Changer(Database):
@@ -85,20 +83,21 @@ class Changer(Database):
     def _changes(self, now: int) -> Changes:
         """What changes at this instant read and write."""
 
-        def put(before: Job, after: Job) -> None:
+        def put(before: Job, after: Job | None) -> None:
             self._counts.change(before, after)
-            self._put(after)
+            if after is None:
+                self._drop(before)
+            else:
+                self._put(after)
 
         return Changes(
             now=now,
             find=self._jobs.get,
             put=put,
-            drop=self._drop,
             held_behind=self._held_behind,
             created_at=self._created_at,
             record=self._ledger.record,
-            count_runs=lambda changes: self._count_runs(changes, now),
-            record_last_runs=self._record_last_runs,
+            record_runs=lambda changes: self._record_runs(changes, now),
         )
 
     def _held_behind(self, job_id: str) -> list[Job]:
@@ -108,12 +107,10 @@ class Changer(Database):
         schedule = self._schedules.get(schedule_id)
         return schedule.created_at if schedule else None
 
-    def _count_runs(self, changes: Sequence[Change], now: int) -> None:
+    def _record_runs(self, changes: Sequence[Change], now: int) -> None:
         runs = count_runs(changes)
         if runs:
             self._series[minute_of(now)] = added(self._series.get(minute_of(now), []), runs)
-
-    def _record_last_runs(self, changes: Sequence[Change]) -> None:
         for name, last in last_runs(changes, self._last_runs).items():
             self._schedules[name] = msgspec.structs.replace(self._schedules[name], last=last)
 

@@ -92,7 +92,6 @@ class Database(Store):
 
     def _drop(self, job: Job) -> None:
         """Delete a job without an entry in the ledger."""
-        self._counts.remove(job.queue, job.state)
         self._made.discard((job.schedule_id or "", job.fire_at or 0))
         self._free(job)
         self._logs.forget(job.id)

@@ -191,8 +191,8 @@ class GuardedWrite:
             self._before[job_id] = None if snapshot is None else job_of(job_id, snapshot)
         return self._before[job_id]
 
-    def put(self, before: Job, after: Job) -> None:
-        """Write a job that exists."""
+    def put(self, before: Job, after: Job | None) -> None:
+        """Write a job that exists; None: delete it without a record."""
         self._set(before.id, after)
 
     def _set(self, job_id: str, after: Job | None) -> None:
@@ -243,10 +243,6 @@ class GuardedWrite:
         self._set(job.id, msgspec.structs.replace(job, key=None))
         return None
 
-    def drop(self, job: Job) -> None:
-        """Delete a job without a record."""
-        self._set(job.id, None)
-
     def stop(self, job_id: str, reason: str) -> None:
         stop_job(job_id, reason, self)
 
@@ -288,10 +284,8 @@ class GuardedWrite:
     def record_skip(self, schedule_id: str, skip: Skip) -> None:
         self.record(of_skip(schedule_id, skip))
 
-    def count_runs(self, changes: Sequence[Change]) -> None:
+    def record_runs(self, changes: Sequence[Change]) -> None:
         self.counts.add_runs(changes, self.now)
-
-    def record_last_runs(self, changes: Sequence[Change]) -> None:
         for change in changes:
             if change.job.schedule_id is not None and change.is_last_run:
                 self.set_last_run(change.job.schedule_id, noted(UNKNOWN_LAST, change))

@@ -31,11 +31,8 @@ class ChangeSteps(Protocol):
     def find(self, job_id: str, /) -> Job | None:
         """A job as it is by now."""
 
-    def put(self, before: Job, after: Job, /) -> None:
-        """Write and count a job that exists."""
-
-    def drop(self, job: Job, /) -> None:
-        """Delete a job with all that belongs to it, and leave no record."""
+    def put(self, before: Job, after: Job | None, /) -> None:
+        """Write and count a job that exists. None: delete it with all that belongs to it, and leave no record."""
 
     def held_behind(self, job_id: str, /) -> list[Job]:
         """The jobs that wait for this one."""
@@ -46,24 +43,20 @@ class ChangeSteps(Protocol):
     def record(self, entry: Occurrence, /) -> None:
         """Add an entry to a ledger, joined to the ranges that it touches."""
 
-    def count_runs(self, changes: Sequence[Change], /) -> None:
-        """Count the runs that ended with changes."""
-
-    def record_last_runs(self, changes: Sequence[Change], /) -> None:
-        """Let schedules record the runs that ended."""
+    def record_runs(self, changes: Sequence[Change], /) -> None:
+        """Count the runs that ended with changes, and let schedules record them."""
 
 
 def apply_changes(changes: Iterable[Change], steps: ChangeSteps) -> None:
     """Write changes that hold, then what follows from them."""
     changes = list(changes)
-    steps.count_runs(changes)
     for change in changes:
         job = steps.find(change.id) or change.job
         steps.put(job, apply_to(job, change))
     for change in changes:
         if change.state.is_final:
             release_behind(change.id, steps)
-    steps.record_last_runs(changes)
+    steps.record_runs(changes)
     for change in changes:
         if change.is_removal and (ended := steps.find(change.id)) is not None:
             remove_job(ended, steps)
@@ -93,12 +86,12 @@ def remove_job(job: Job, steps: ChangeSteps) -> None:
     is_made = job.schedule_id is not None and job.fire_at is not None
     if is_made and is_record_of(job, steps.created_at(job.schedule_id or "")):
         steps.record(of_job(job))
-    steps.drop(job)
+    steps.put(job, None)
 
 
 def delete_unstarted(jobs: Sequence[Job], steps: ChangeSteps) -> None:
     """Delete waiting jobs without a record; jobs that waited for them wait no more."""
     for job in jobs:
-        steps.drop(job)
+        steps.put(job, None)
     for job in jobs:
         release_behind(job.id, steps)
