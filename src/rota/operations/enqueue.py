@@ -15,7 +15,7 @@ from rota.store.contract import LARGEST_BATCH
 from rota.tasks.task import NOTHING_ELSE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from random import Random
 
     from rota.background import BackgroundCall
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from rota.tasks.task import Request
 
 
-def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> Iterator[list[Added]]:
+def send_in_turn(store: Store, requests: Sequence[Request], random: Random) -> Iterable[list[Added]]:
     """Send batches in order. Each is accepted whole or not at all; if one is not, none after it is sent."""
-    batches = _batches(requests, random)
     if len(requests) <= LARGEST_BATCH:
-        yield from map(store.add_jobs, batches)
-        return
+        return (store.add_jobs(_batch(requests, random)),) if requests else ()
+    return _send_batches(store, requests, random)
+
+
+def _send_batches(store: Store, requests: Sequence[Request], random: Random) -> Iterator[list[Added]]:
     with BackgroundThread() as background:
         sent: BackgroundCall[list[Added]] | None = None
-        for batch in batches:
+        for batch in _batches(requests, random):
             added = sent.result() if sent is not None else None
             sent = background.begin(partial(store.add_jobs, batch))
             if added is not None:  # reported while the store adds the next batch
@@ -50,8 +52,12 @@ def send_within(
 
 def _batches(requests: Sequence[Request], random: Random) -> Iterator[list[NewJob]]:
     for start in range(0, len(requests), LARGEST_BATCH):
-        now = utc_micros()
-        yield [_new_job(request, new_id(random, now)) for request in requests[start : start + LARGEST_BATCH]]
+        yield _batch(requests[start : start + LARGEST_BATCH], random)
+
+
+def _batch(requests: Sequence[Request], random: Random) -> list[NewJob]:
+    now = utc_micros()
+    return [_new_job(request, new_id(random, now)) for request in requests]
 
 
 def _new_job(request: Request, job_id: str) -> NewJob:
@@ -80,7 +86,7 @@ def _new_job(request: Request, job_id: str) -> NewJob:
 def one_transaction(requests: Sequence[Request]) -> object:
     """The caller's transaction that all of these requests are part of; None for none."""
     first: object = requests[0].overrides.transaction if requests else None
-    if any(request.overrides.transaction is not first for request in requests):
+    if len(requests) > 1 and any(request.overrides.transaction is not first for request in requests):
         raise BadOption("requests that are sent together must share one tx=, or have none")
     return first
 
