@@ -97,7 +97,7 @@ class Notifier:
         self.data_version = data_version  # a number that changes with every commit of others; None if it is unknown
         self._descriptor = -1
         self._sender: socket.socket | None = None
-        self._seen: tuple[int, tuple[str, ...]] = (-1, ())
+        self._seen: tuple[int, tuple[str, ...]] = (-1, ())  # the folder's time stamp and the sockets that it had
 
     def open(self) -> None:
         if self._sender is not None:
@@ -155,11 +155,13 @@ class Notifier:
         (self._folder / name).unlink(missing_ok=True)
 
     def _listeners(self) -> tuple[str, ...]:
-        """The sockets in the folder, which is listed again only when it has changed."""
+        """The sockets in the folder, which is listed again until no later change can have the same time stamp."""
         try:
-            stamp = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - hot
-            if stamp != self._seen[0] or utc_micros() - stamp // 1000 < UNSETTLED:
-                self._seen = (stamp, tuple(os.listdir(self._folder)))  # noqa: PTH208 - hot
+            stamp = os.stat(self._descriptor).st_mtime_ns  # noqa: PTH116 - hot; by its path it would cost twice as much
+            if stamp != self._seen[0]:
+                is_settled = utc_micros() - stamp // 1000 >= UNSETTLED
+                names = tuple(os.listdir(self._folder))  # noqa: PTH208 - hot
+                self._seen = (stamp if is_settled else -1, names)
         except OSError:
             return ()
         return self._seen[1]
