@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -219,3 +220,13 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(store):
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert ids_in(store) == ["of-the-child"]
+
+
+def test_adding_a_job_leaves_nothing_to_the_garbage_collector(store):
+    gc.collect()
+    gc.disable()
+    try:
+        store.add_jobs([a_job()])
+        assert not [one for one in gc.get_objects() if isinstance(one, _Caller)]
+    finally:
+        gc.enable()

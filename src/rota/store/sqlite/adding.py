@@ -41,12 +41,20 @@ class Adder:
         self._name = f"{namespace}_job"
         self._insert = Insert(self._name, NEW_FIELDS, "?" * len(NEW_FIELDS))
         self._insert_plain, self._times = _insert_plain(self._name)
-        self._group_adder = GroupAdder(self._add_jobs)
+        self._group_adder = GroupAdder(self._add_plain)
 
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         if len(jobs) == 1 and now is None and can_use_fast_path(jobs[0]):
             return self._group_adder.add(jobs[0])
         return self._add_jobs(jobs, now)
+
+    def _add_plain(self, jobs: Sequence[NewJob]) -> list[Added]:
+        """Add jobs that can use the fast path."""
+        with self._transactions.work("add") as tx:
+            tx.notify("jobs")
+            if len(jobs) == 1:
+                return self._add_one_plain(tx, jobs[0])
+            return self._add_all_plain(tx, jobs)
 
     def _add_jobs(self, jobs: Sequence[NewJob], now: int | None = None) -> list[Added]:
         with self._transactions.work("add", now) as tx:
@@ -61,12 +69,27 @@ class Adder:
     def add(self, tx: Transaction, jobs: Sequence[NewJob]) -> list[Added]:
         """Insert jobs; those whose slot or key is taken answer with the job that has it."""
         if all(map(can_use_fast_path, jobs)):
-            are_in = self._insert_all_plain(tx, jobs)
-        elif any(new.key or new.slot or new.waits_for for new in jobs):
+            return self._add_all_plain(tx, jobs)
+        if any(new.key or new.slot or new.waits_for for new in jobs):
             are_in = False
         else:
             are_in = self.insert(tx, [accept(new, tx.now) for new in jobs])
         if are_in:
+            return [Added(new.id) for new in jobs]
+        return [self._add_one(tx, new) for new in jobs]
+
+    def _add_one_plain(self, tx: Transaction, new: NewJob) -> list[Added]:
+        """As add, for the most common call by far."""
+        row = (new.id, new.task, new.payload, new.queue, new.priority, *(tx.now,) * self._times)
+        position = self._insert_plain.one(tx.connection, row)
+        if position is None:
+            return [self._add_one(tx, new)]
+        tx.blocks.add_one(tx.connection, (new.queue, new.task), tx.now, position)
+        tx.counts.add(new.queue, State.QUEUED)
+        return [Added(new.id)]
+
+    def _add_all_plain(self, tx: Transaction, jobs: Sequence[NewJob]) -> list[Added]:
+        if self._insert_all_plain(tx, jobs):
             return [Added(new.id) for new in jobs]
         return [self._add_one(tx, new) for new in jobs]
 
@@ -164,13 +187,14 @@ def _literal(value: Any) -> str:
 class _Caller:
     """A thread that adds a job. `turn` is free when the job was written, or when the thread has a group to write."""
 
-    __slots__ = ("added", "error", "following", "group", "has_left", "new", "turn")
+    __slots__ = ("added", "error", "following", "has_left", "is_writer", "new", "others", "turn")
 
     def __init__(self, new: NewJob) -> None:
         self.new = new
-        self.turn = threading.Lock()
-        self.group: list[_Caller] = []  # what this thread writes; its own job is the first
-        self.following: list[_Caller] = []  # what the next thread writes
+        self.turn: threading.Lock | None = None  # of a thread that has to wait
+        self.is_writer = False
+        self.others: Sequence[_Caller] = ()  # whose jobs this thread writes with its own
+        self.following: Sequence[_Caller] = ()  # what the next thread writes
         self.has_left = False
         self.added: Added | None = None
         self.error: Exception | None = None
@@ -200,8 +224,10 @@ class GroupAdder(forks.Forked):
         try:
             self._inside.add(thread)
             self._enter(caller)
-            caller.turn.acquire()
-            self._write(caller.group)
+            if caller.turn is not None:
+                caller.turn.acquire()
+            if caller.is_writer:
+                self._write(caller)
         finally:  # also after an interrupt, wherever it came: the other callers go on
             try:
                 self._leave(caller)
@@ -219,40 +245,43 @@ class GroupAdder(forks.Forked):
         with self._lock:
             if self._writer is None:
                 self._writer = caller
-                caller.group = [caller]
+                caller.is_writer = True
                 return
+            caller.turn = threading.Lock()
             caller.turn.acquire()
             self._waiting.append(caller)
 
-    def _write(self, group: list[_Caller]) -> None:
+    def _write(self, caller: _Caller) -> None:
         """Write the jobs of a group. A store that is away or sealed fails them all; after another fault, each caller
         writes its own, and meets the fault if it is that of its job."""
-        if len(group) == 1:
-            (group[0].added,) = self._add_jobs([group[0].new])
+        if not caller.others:
+            (caller.added,) = self._add_jobs([caller.new])
             return
+        group = [caller, *caller.others]
         try:
-            answers = self._add_jobs([caller.new for caller in group]) if group else []
+            answers = self._add_jobs([one.new for one in group])
         except (StoreUnavailable, StoreSealed) as err:
-            for caller in group:
-                caller.error = err
+            for one in group:
+                one.error = err
         except Exception as err:  # noqa: BLE001 - the caller whose job is at fault meets it again
             log.debug("%d jobs are added one by one: %s", len(group), err)
         else:
-            for caller, added in zip(group, answers, strict=True):
-                caller.added = added
+            for one, added in zip(group, answers, strict=True):
+                one.added = added
 
     def _leave(self, caller: _Caller) -> None:
         """If the caller was the one that writes: the first that waits writes next, for all that wait. An interrupt may
         come at every call; the steps between are done together, and a second call does the rest."""
         with self._lock:
-            if caller in self._waiting:
-                self._waiting.remove(caller)
             if self._writer is caller:
-                caller.following, self._waiting = self._waiting[:MOST_GROUPED], self._waiting[MOST_GROUPED:]
-                self._writer = caller.following[0] if caller.following else None
-                if caller.following:
-                    caller.following[0].group = caller.following
-        for other in (*caller.following[:1], *caller.group[1:]):
-            if other.turn.locked():
+                following, self._waiting = self._waiting[:MOST_GROUPED], self._waiting[MOST_GROUPED:]
+                caller.following = following
+                self._writer = following[0] if following else None
+                if following:
+                    following[0].is_writer, following[0].others = True, following[1:]
+            elif caller in self._waiting:  # it was interrupted
+                self._waiting.remove(caller)
+        for other in (*caller.following[:1], *caller.others):
+            if other.turn is not None and other.turn.locked():
                 other.turn.release()
         caller.has_left = True

@@ -40,6 +40,14 @@ class BlockIndex:
         self._fresh: list[Entry] = []
         self._first = 0  # the first block that the last deletion kept
 
+    def add_one(self, connection: sqlite3.Connection, kind: tuple[str, str], created_at: int, position: int) -> None:
+        """A job of this queue and task was created then. Most jobs follow another one of their kind."""
+        block = position // BLOCK
+        if (*kind, block) in self._known and (created_at // SLICE, block) in self._known:
+            return
+        self.add_kinds(connection, [kind], range(position, position + 1))
+        self.add_times(connection, [created_at], range(position, position + 1))
+
     def add_kinds(self, connection: sqlite3.Connection, kinds: Iterable[tuple[str, str]], positions: range) -> None:
         """These positions were given to jobs of these queues and tasks."""
         blocks = blocks_of(positions)

@@ -332,20 +332,24 @@ class Database(forks.Forked):
         if why is not None:
             connection.execute("ROLLBACK")
             self._lose(why)
-        if self._epoch is not None:
-            self._epoch.renew(connection)
 
     def _what_happened(self, connection: sqlite3.Connection) -> str | None:
+        """Why nothing may be written; None if all is well. The row of this handle is renewed where it is due."""
         found = self._watch.look()
         if found is None:
             return REPLACED
-        if self._epoch is None:
+        epoch = self._epoch
+        if epoch is None:
             return None
-        if self._epoch.went_back(connection):
+        if epoch.went_back(connection):
             return SET_BACK
-        if self._epoch.was_overwritten(found):
+        if epoch.was_overwritten(found):
             return OVERWRITTEN
-        return COMPANIONS_GONE if self._epoch.is_due and self._watch.has_lost_companions() else None
+        if epoch.is_due:
+            if self._watch.has_lost_companions():
+                return COMPANIONS_GONE
+            epoch.renew(connection)
+        return None
 
     def _lose(self, why: str) -> NoReturn:
         """Stop writing, and say so; the next call goes on with what is at the path then, if that is safe."""

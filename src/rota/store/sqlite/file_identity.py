@@ -118,6 +118,7 @@ class Epoch:
         self._name = f"{_PREFIX}{token_hex(8)}"
         self._number = 0  # the last one that was committed; 0: no row yet
         self._next = 0  # the one that the transaction under way writes
+        self._value = ""  # what was written last, committed or not
         self._renewed_at = time.monotonic()  # a handle that lives shorter than RENEW leaves no row
         self._seen: Seen | None = None
 
@@ -126,7 +127,7 @@ class Epoch:
         if not self._number:
             return False
         row = self._row(connection)
-        if row is not None and _number(row[0]) in {self._number, self._next}:
+        if row is not None and (row[0] == self._value or _number(row[0]) in {self._number, self._next}):
             return False
         is_pruned = row is None and time.monotonic() > self._renewed_at + KEPT / 2
         if is_pruned:
@@ -139,7 +140,9 @@ class Epoch:
         Only what changes the file's times leads to a look: a checkpoint, or a program that writes over the file.
         """
         before = self._seen
-        if not self._number or (before and (before.changed_at, before.size) == (found.st_ctime_ns, found.st_size)):
+        if not self._number:
+            return False
+        if before is not None and before.changed_at == found.st_ctime_ns and before.size == found.st_size:
             return False
         least = before.number if before else None
         number = self._number_below()
@@ -158,14 +161,12 @@ class Epoch:
         return time.monotonic() >= self._renewed_at + RENEW
 
     def renew(self, connection: sqlite3.Connection) -> None:
-        """Write the next number, where the last one is old."""
-        if not self.is_due:
-            return
+        """Write the next number: the last one is old."""
         if not self._number:
             self._prune(connection)
         self._next = self._number + 1
-        value = f"{self._next} {utc_micros() // SECOND}"
-        connection.execute(f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)", (self._name, value))
+        self._value = f"{self._next} {utc_micros() // SECOND}"
+        connection.execute(f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)", (self._name, self._value))
 
     def keep(self) -> None:
         """The transaction was committed."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from rota.store.contract import Channel
     from rota.store.sqlite.codec import Row
@@ -123,45 +124,82 @@ class Seals:
             raise seal.refusal(self._describe)
 
 
+class Verb:
+    """The write transaction of one verb, from its begin to its notifications. A class for its cost: every verb pays."""
+
+    __slots__ = ("_is_work", "_now", "_transactions", "_tx", "_verb", "_writing")
+
+    def __init__(self, transactions: Transactions, verb: str, now: int | None, *, is_work: bool) -> None:
+        self._transactions = transactions
+        self._verb = verb
+        self._now = now
+        self._is_work = is_work
+        self._writing = transactions.database.write()
+
+    def __enter__(self) -> Transaction:
+        connection = self._writing.__enter__()
+        try:
+            self._tx = self._transactions.begun(connection, self._now, is_work=self._is_work)
+        except BaseException as err:  # an interrupt, too
+            self._writing.__exit__(type(err), err, err.__traceback__)
+            raise
+        return self._tx
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if err is not None:
+            self._writing.__exit__(kind, err, trace)
+            return
+        tx = self._tx
+        try:
+            reach(f"{self._verb}.before_commit")
+            self._transactions.write_counts(tx)
+            fresh = tx.blocks.fresh()
+        except BaseException as fault:
+            self._writing.__exit__(type(fault), fault, fault.__traceback__)
+            raise
+        self._writing.__exit__(None, None, None)
+        if fresh:
+            tx.blocks.keep(fresh)
+        reach(f"{self._verb}.after_commit")
+        for channel in tx.channels:
+            self._transactions.notifier.notify(channel)
+
+
 class Transactions:
     """Begins the transactions of one namespace."""
 
     def __init__(
         self, database: Database, namespace: str, seals: Seals, blocks: BlockIndex, notifier: Notifier
     ) -> None:
-        self._database = database
+        self.database = database
+        self.notifier = notifier
         self._namespace = namespace
         self._seals = seals
         self._blocks = blocks
-        self._notifier = notifier
         self._count = (
             f"INSERT INTO {namespace}_count VALUES (?, ?, ?) ON CONFLICT (queue, name) DO UPDATE SET n = n + excluded.n"
         )
 
-    @contextmanager
-    def write(self, verb: str, now: int | None = None, *, is_work: bool = False) -> Iterator[Transaction]:
+    def write(self, verb: str, now: int | None = None, *, is_work: bool = False) -> Verb:
         """A transaction that also writes the counters which it changes. Its instant is taken once it has begun:
         waiting for another process's transaction may have taken seconds."""
-        with self._database.write() as connection:
-            if is_work:
-                self._seals.check(connection)
-            self._blocks.begin()
-            tx = Transaction(connection, clock.at(now), self._blocks, self._namespace)
-            yield tx
-            reach(f"{verb}.before_commit")
-            self._write_counts(tx)
-            fresh = self._blocks.fresh()
-        self._blocks.keep(fresh)
-        reach(f"{verb}.after_commit")
-        for channel in tx.channels:
-            self._notifier.notify(channel)
+        return Verb(self, verb, now, is_work=is_work)
 
-    def work(self, verb: str, now: int | None = None) -> AbstractContextManager[Transaction]:
+    def work(self, verb: str, now: int | None = None) -> Verb:
         """A transaction that adds or claims work, or changes waiting jobs: a sealed store refuses it."""
-        return self.write(verb, now, is_work=True)
+        return Verb(self, verb, now, is_work=True)
+
+    def begun(self, connection: sqlite3.Connection, now: int | None, *, is_work: bool) -> Transaction:
+        """The transaction that has begun on this connection."""
+        if is_work:
+            self._seals.check(connection)
+        self._blocks.begin()
+        return Transaction(connection, clock.at(now), self._blocks, self._namespace)
 
     def read(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._database.read()
+        return self.database.read()
 
     def select(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         """What one query finds."""
@@ -170,7 +208,7 @@ class Transactions:
 
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
         """All that is read is of one instant."""
-        return self._database.snapshot()
+        return self.database.snapshot()
 
     def check_open(self, connection: sqlite3.Connection) -> None:
         """Refuse work if the store is sealed."""
@@ -179,17 +217,18 @@ class Transactions:
     @contextmanager
     def guest(self, transaction: object, *, is_work: bool) -> Iterator[Transaction]:
         """A write within the caller's own transaction, which may come to nothing: nothing is known from it."""
-        with self._database.translated, caller_transaction(transaction, self._database.path) as connection:
+        with self.database.translated, caller_transaction(transaction, self.database.path) as connection:
             if is_work:
                 self._seals.check(connection)
             tx = Transaction(connection, clock.at(None), BlockIndex(self._namespace), self._namespace)
             yield tx
-            self._write_counts(tx)
+            self.write_counts(tx)
         for channel in tx.channels:
-            self._notifier.expect(channel)
+            self.notifier.expect(channel)
 
-    def _write_counts(self, tx: Transaction) -> None:
-        tx.connection.executemany(self._count, tx.counts.rows())
+    def write_counts(self, tx: Transaction) -> None:
+        for row in tx.counts.rows():
+            tx.connection.execute(self._count, row)
         if tx.counts.runs:
             self._add_runs(tx.connection, tx.counts.minute, tx.counts.runs)
 
@@ -224,12 +263,17 @@ class Insert:
     def all_or_none(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> range | None:
         """The positions that all of them got; None, and nothing is written, if one of them exists already."""
         if len(rows) == 1:
-            written = connection.execute(self._one, rows[0])
-            return range(written.lastrowid or 0, (written.lastrowid or 0) + 1) if written.rowcount == 1 else None
+            position = self.one(connection, rows[0])
+            return None if position is None else range(position, position + 1)
         if not all_or_none(connection, lambda: self._write(connection, rows), len(rows)):
             return None
         (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
         return range(last - len(rows) + 1, last + 1)
+
+    def one(self, connection: sqlite3.Connection, row: Row) -> int | None:
+        """The position that a job got; None if it exists already."""
+        written = connection.execute(self._one, row)
+        return written.lastrowid if written.rowcount == 1 else None
 
     def _write(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
         return write_rows(connection, self._one, self._many, rows)
