@@ -479,7 +479,23 @@ class Deaf(MemoryStore):
         return super().load([record for record in records if not hasattr(record, "spec")])
 
 
+class Reticent(MemoryStore):
+    """Gives out all jobs but the last."""
+
+    def dump(self, part, *, cursor=None, limit=500):
+        page = super().dump(part, cursor=cursor, limit=limit)
+        return msgspec.structs.replace(page, items=page.items[:-1]) if part == "jobs" else page
+
+
 class TestComparing:
+    def test_a_source_that_does_not_give_out_all_jobs_is_found_out(self, target):
+        source = Reticent()
+        furnish(source)
+        with pytest.raises(StoreError, match=r"more jobs than it gave out \(\d+\)"):
+            move(source, target, wait=0)
+        assert not source.sealed().is_done
+        assert target.sealed() is not None
+
     @pytest.mark.parametrize(
         ("kind", "words"),
         [

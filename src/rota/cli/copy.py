@@ -266,7 +266,7 @@ def _explain_how_to_continue(source: Store) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, StoreError):
         say(
-            f"the copy has not ended: both stores stay sealed. Start it again with the same words and it goes on; "
+            f"the copy has not ended: both stores stay sealed. Start it again with the same words to continue it; "
             f"`rota copy --undo` with this --from opens {source.describe()} again instead"
         )
         raise

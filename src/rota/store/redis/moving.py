@@ -86,8 +86,14 @@ class Moving:
                 assert_never(part)
 
     def _oldest(self, after: int, limit: int) -> list[Job]:
-        """The first jobs after a position."""
-        return self._listing.read_step(BEYOND, after + 1, limit, is_rising=True)[0]
+        """The first jobs after a position. One call may read fewer than there are."""
+        jobs: list[Job] = []
+        is_last = False
+        while len(jobs) < limit and not is_last:
+            most = limit - len(jobs)
+            found, after, is_last = self._listing.read_step(BEYOND, after + 1, most, is_rising=True)
+            jobs += found
+        return jobs
 
     def _schedules_after(self, name: Any) -> list[Owner]:
         return [(schedule.id, schedule.id) for schedule in self._schedules.list_schedules(None, name, STEP)]

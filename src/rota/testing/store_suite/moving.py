@@ -71,6 +71,13 @@ class TestDumping:
         furnish_by_load(store)
         assert everything(store, limit=limit) == everything(store)
 
+    def test_many_jobs_of_one_task_come_whole_beside_few_of_others(self, store: Store) -> None:
+        for task, number in (("rare.one", 1), ("rare.two", 1), ("bulk", 700), ("rare.one", 1)):
+            store.add_jobs([a_job(task=task) for _ in range(number)], now=T0)
+        jobs = dumped(store, "jobs", limit=300)
+        assert len(jobs) == 703
+        assert jobs == all_jobs(store)[::-1]
+
     def test_a_full_last_page_is_the_last(self, store: Store) -> None:
         store.add_jobs([a_job(), a_job()], now=T0)
         page = store.dump("jobs", limit=2)
