@@ -110,10 +110,6 @@ def erase_entries(step: Step, name: str, ends: Sequence[int], made_at: int) -> N
             return
 
 
-def forget_entries(step: Step, schedule_id: str) -> None:
-    step.ledger.delete_many({"_id": schedule_id})
-
-
 def load_ledger(step: Step, entries: Sequence[Occurrence]) -> int:
     """Take entries as they are; how many were new."""
     new, names = 0, {entry.schedule_id for entry in entries}

@@ -54,7 +54,7 @@ from rota.store.mongo.changing import (
     request_cancels,
 )
 from rota.store.mongo.codec import changed, jobs_of, position_of, schedule_of
-from rota.store.mongo.ledger import entries_ending_at, erase_entries, forget_entries, record_entries, refused_by_key
+from rota.store.mongo.ledger import entries_ending_at, erase_entries, record_entries, refused_by_key
 from rota.store.mongo.listing import find_job
 from rota.store.mongo.records import add_audit_records
 from rota.store.shared.batching import grouped
@@ -129,7 +129,7 @@ def deliver(step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is
         if outbox.revoke is not None:
             _revoke(step, outbox)
         if outbox.is_removal:
-            forget_entries(step, outbox.schedule_id)
+            step.ledger.delete_many({"_id": outbox.schedule_id})
     jobs = [job for outbox in outboxes for job in outbox.jobs]
     wanted = jobs
     if is_edit and step.is_atomic and jobs:
