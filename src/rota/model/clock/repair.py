@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.model.audit_record import Author, audit_record_of, subject_of
-from rota.model.jobs.job import Move, State, closed_lines, pack_moves, scheduled_line
+from rota.model.jobs.job import Move, State, closed_moves, pack_moves, scheduled_move
 from rota.model.jobs.settle import Change
 from rota.model.micros import SECOND
 from rota.model.reasons import reason_text
@@ -41,13 +41,15 @@ def is_ahead_of_clock(schedule: Schedule, now: int) -> bool:
     return not schedule.problem and max([schedule.made_through, *began]) > now + TOLERANCE
 
 
-def repair_schedule(schedule: Schedule, lines: Sequence[Occurrence], now: int, *, is_whole: bool = True) -> Edit | None:
-    """Move a schedule back to now. `lines` are its ledger entries after now, oldest first; not whole: there are more.
+def repair_schedule(
+    schedule: Schedule, entries: Sequence[Occurrence], now: int, *, is_whole: bool = True
+) -> Edit | None:
+    """Move a schedule back to now. `entries` are its ledger entries after now, oldest first; not whole: there are more.
 
     None if nothing was done under a wrong clock: a change of zone also lets a schedule wait for a later time.
     """
     silenced = _silent_by(schedule, now)
-    edit = _repair_times(silenced, lines, now, is_whole=is_whole)
+    edit = _repair_times(silenced, entries, now, is_whole=is_whole)
     if edit is not None or silenced == schedule:
         return edit
     after = msgspec.structs.replace(silenced, version=schedule.version + 1, updated_at=now)
@@ -66,22 +68,22 @@ def _silent_by(schedule: Schedule, now: int) -> Schedule:
     return msgspec.structs.replace(moved, **late) if late else moved
 
 
-def _repair_times(schedule: Schedule, lines: Sequence[Occurrence], now: int, *, is_whole: bool) -> Edit | None:
+def _repair_times(schedule: Schedule, entries: Sequence[Occurrence], now: int, *, is_whole: bool) -> Edit | None:
     was_edited = schedule.updated_at > now + TOLERANCE
-    if not is_ahead_of_clock(schedule, now) or not (was_edited or _has_decided(lines, now)):
+    if not is_ahead_of_clock(schedule, now) or not (was_edited or _has_decided(entries, now)):
         return None
     is_made_ahead = schedule.ahead is not None and schedule.ahead.through > schedule.fired_through
     was_fired = schedule.fired_through > now + TOLERANCE
-    reopened = [line for line in lines if _is_open(line, was_edited=was_edited)][:MOST_SPANS]
+    reopened = [entry for entry in entries if _is_open(entry, was_edited=was_edited)][:MOST_SPANS]
     if is_made_ahead and any(detour.slots for detour in schedule.detours):
         reopened = []  # the run that a change of zone keeps stays where it is
     if not (was_fired or reopened):
         return None
     end = schedule.made_through if reopened else schedule.fired_through
-    rest = [line for line in lines if line not in reopened and line.earliest_at <= end]
-    spans = [(max(line.earliest_at - 1, now), line.through_at) for line in rest]
-    if not is_whole and lines and lines[-1].through_at < end:
-        spans.append((lines[-1].through_at, end))
+    rest = [entry for entry in entries if entry not in reopened and entry.earliest_at <= end]
+    spans = [(max(entry.earliest_at - 1, now), entry.through_at) for entry in rest]
+    if not is_whole and entries and entries[-1].through_at < end:
+        spans.append((entries[-1].through_at, end))
     before = _without(schedule.taken, reopened)  # an earlier repair may have kept a job that was skipped since
     taken = _joined(schedule, sorted([*spans, *before]))
     return _moved_back(schedule, reopened, taken, now)
@@ -106,22 +108,22 @@ def repair_job(job: Job, now: int) -> Change | None:
     before it is due waits for its time. The job of an occurrence that was due by the wrong clock waits for no time: it
     runs in its turn; otherwise its schedule would wait behind it.
     """
-    lines = closed_lines(job)
-    since = lines[-1]
+    moves = closed_moves(job)
+    since = moves[-1]
     is_waiting = job.state in {State.SCHEDULED, State.HELD}
     if not is_waiting or since.at <= now + TOLERANCE or not _has_delay(job, since):
         return None
     run_at = now + max(0, job.run_at - since.at)
-    past = [line._replace(at=min(line.at, now)) for line in (*lines[:-1], _moved(since, run_at))]
+    past = [move._replace(at=min(move.at, now)) for move in (*moves[:-1], _moved(since, run_at))]
     return _waiting_until(job, run_at, past) if run_at < job.run_at else None
 
 
-def _moved(line: Move, run_at: int) -> Move:
+def _moved(move: Move, run_at: int) -> Move:
     """The history entry of a job that waits, for another time."""
-    data = line.data or {}
+    data = move.data or {}
     if "enqueue_at" in data:
-        data = {**data, **(scheduled_line(line.at, run_at, line.reason, "delay").data or {}), "cause": data["cause"]}
-    return line._replace(reason=reason_text("clock_moved", reason=line.reason), data=data or None)
+        data = {**data, **(scheduled_move(move.at, run_at, move.reason, "delay").data or {}), "cause": data["cause"]}
+    return move._replace(reason=reason_text("clock_moved", reason=move.reason), data=data or None)
 
 
 def is_lease_ahead(job: Job, latest: int) -> bool:
@@ -129,12 +131,12 @@ def is_lease_ahead(job: Job, latest: int) -> bool:
     return job.state is State.RUNNING and job.lease_until is not None and job.lease_until > latest
 
 
-def _has_delay(job: Job, line: Move) -> bool:
+def _has_delay(job: Job, move: Move) -> bool:
     if job.attempts or job.lease_no:
         return True
     if job.fire_at is not None:
-        return job.ahead is None or job.run_at <= line.at
-    return bool(line.data and line.data.get("delay"))
+        return job.ahead is None or job.run_at <= move.at
+    return bool(move.data and move.data.get("delay"))
 
 
 def _waiting_until(job: Job, run_at: int, past: list[Move]) -> Change:
@@ -156,23 +158,23 @@ def _waiting_until(job: Job, run_at: int, past: list[Move]) -> Change:
     )
 
 
-def _has_decided(lines: Sequence[Occurrence], now: int) -> bool:
+def _has_decided(entries: Sequence[Occurrence], now: int) -> bool:
     """Whether something was decided about times that have not come."""
-    return any(line.through_at > now + TOLERANCE and line.outcome not in _WAITING for line in lines)
+    return any(entry.through_at > now + TOLERANCE and entry.outcome not in _WAITING for entry in entries)
 
 
-def _is_open(line: Occurrence, *, was_edited: bool) -> bool:
+def _is_open(entry: Occurrence, *, was_edited: bool) -> bool:
     """Whether the clock's error alone is why an occurrence has no run.
 
     A pause that ended by itself was meant to last until its end. One that a person ended under the wrong clock was not.
     """
-    return line.reason in {MISSED, NOT_CLAIMED} or (
-        was_edited and line.outcome == "skipped" and line.reason.startswith(SILENT)
+    return entry.reason in {MISSED, NOT_CLAIMED} or (
+        was_edited and entry.outcome == "skipped" and entry.reason.startswith(SILENT)
     )
 
 
 def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple[Span, ...], now: int) -> Edit:
-    since = min([now, schedule.fired_through, *(line.after_at for line in reopened)])  # a range may begin before now
+    since = min([now, schedule.fired_through, *(entry.after_at for entry in reopened)])  # a range may begin before now
     after = with_ahead(schedule, taken=taken, past=_past_by(schedule, since), **({"through": 0} if reopened else {}))
     after = msgspec.structs.replace(
         after,
@@ -186,7 +188,7 @@ def _moved_back(schedule: Schedule, reopened: Sequence[Occurrence], taken: tuple
         after=after,
         expect_version=schedule.version,
         expect_created_at=schedule.created_at,
-        reopens=[line.through_at for line in reopened],
+        reopens=[entry.through_at for entry in reopened],
     )
 
 
@@ -199,8 +201,8 @@ def _past_by(schedule: Schedule, since: int) -> Past | None:
 def _without(spans: Sequence[Span], reopened: Sequence[Occurrence]) -> list[Span]:
     """The spans that are left if these occurrences are open again."""
     left = list(spans)
-    for line in reopened:
-        low, high = line.earliest_at - 1, line.through_at
+    for entry in reopened:
+        low, high = entry.earliest_at - 1, entry.through_at
         parts = [part for after, through in left for part in ((after, min(through, low)), (max(after, high), through))]
         left = [(after, through) for after, through in parts if after < through]
     return left

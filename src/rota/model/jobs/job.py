@@ -175,7 +175,7 @@ def accept(new: NewJob, now: int, seq: int = 0, *, must_wait: bool = True) -> Jo
         generation=new.generation,
         made_by=new.made_by,
         waits_for=new.waits_for if is_held else None,
-        past=_first_line(state, now, new, run_at),
+        past=_first_move(state, now, new, run_at),
         slot=new.slot,
         ahead=new.ahead,
     )
@@ -200,14 +200,14 @@ def can_use_fast_path(new: NewJob) -> bool:
 _NOTHING_MORE = (None, None, 0, None, None, None, None, "enqueued")
 
 
-def _first_line(state: State, now: int, new: NewJob, run_at: int) -> bytes:
+def _first_move(state: State, now: int, new: NewJob, run_at: int) -> bytes:
     """The first entry of a history, packed. A job that was simply enqueued has it implied, so that the common case
     stores none. If a delay was asked for, and not an instant, the entry has its seconds."""
     span = {"delay": new.delay / SECOND} if new.delay and run_at == now + new.delay else {}
     match state:
         case State.SCHEDULED:
-            line = scheduled_line(now, run_at, new.reason, "delay")
-            return pack_moves([line._replace(data={**(line.data or {}), **span})])
+            move = scheduled_move(now, run_at, new.reason, "delay")
+            return pack_moves([move._replace(data={**(move.data or {}), **span})])
         case State.HELD:
             return pack_moves([Move(state, now, new.reason, {"waits_for": new.waits_for, **span})])
         case _:
@@ -234,7 +234,7 @@ def unpack_moves(packed: bytes) -> list[Move]:
     return _decoder.decode(packed) if packed else []
 
 
-def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
+def scheduled_move(at: int, run_at: int, reason: str, cause: str, *, error: str | None = None) -> Move:
     """The entry of a job that waits for an instant. Its cause is one word of a few, for programs: delay, retry,
     snooze, unknown task, released."""
     data = {"enqueue_at": iso_text(run_at), "cause": cause}
@@ -246,17 +246,17 @@ def scheduled_line(at: int, run_at: int, reason: str, cause: str, *, error: str 
 
 def history_of(job: Job) -> list[Move]:
     """Every entry, oldest first, each with its data."""
-    return [line if line.data is not None else line._replace(data=_data_of(job, line.state)) for line in _lines_of(job)]
+    return [move if move.data is not None else move._replace(data=_data_of(job, move.state)) for move in _moves_of(job)]
 
 
-def folded(job: Job, *lines: Move) -> bytes:
+def folded(job: Job, *moves: Move) -> bytes:
     """The packed past once the current attempt has ended and these entries follow."""
-    return pack_moves(_in_order([*_lines_of(job), *lines]))
+    return pack_moves(_in_order([*_moves_of(job), *moves]))
 
 
-def _lines_of(job: Job) -> list[Move]:
-    closed = closed_lines(job)
-    return _in_order([*closed, *_open_lines(job, closed[-1].state)])
+def _moves_of(job: Job) -> list[Move]:
+    closed = closed_moves(job)
+    return _in_order([*closed, *_open_moves(job, closed[-1].state)])
 
 
 def _data_of(job: Job, state: State) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _data_of(job: Job, state: State) -> dict[str, Any]:
     return {"queue": job.queue, "priority": job.priority} if state is State.QUEUED else {}
 
 
-def closed_lines(job: Job) -> list[Move]:
+def closed_moves(job: Job) -> list[Move]:
     """The entries of earlier attempts. The first entry of a job that was simply enqueued is implied.
 
     A past that cannot be read is one entry that says so: the job can still be shown, run and settled.
@@ -275,17 +275,17 @@ def closed_lines(job: Job) -> list[Move]:
         return [Move(State.QUEUED, job.created_at, reason_text("unreadable", error=err))]
 
 
-def _in_order(lines: list[Move]) -> list[Move]:
+def _in_order(moves: list[Move]) -> list[Move]:
     """The entries, none earlier than the one before it. Each step reads the clock when it begins: a step that
     promotes a job may begin after, and end before, the step that claims it."""
-    ordered = lines[:1]
-    for line in lines[1:]:
-        at = max(line.at, ordered[-1].at)
-        ordered.append(line if at == line.at else line._replace(at=at))
+    ordered = moves[:1]
+    for move in moves[1:]:
+        at = max(move.at, ordered[-1].at)
+        ordered.append(move if at == move.at else move._replace(at=at))
     return ordered
 
 
-def _open_lines(job: Job, before: State) -> Iterable[Move]:
+def _open_moves(job: Job, before: State) -> Iterable[Move]:
     """The entries that the current attempt's fields stand for."""
     if job.queued_at is not None:
         yield Move(State.QUEUED, job.queued_at, REASONS["released" if before is State.HELD else "due"])

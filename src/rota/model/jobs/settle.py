@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rota.errors import Refused, UnlawfulMove
 from rota.model.collection import collection_of
-from rota.model.jobs.job import Job, Move, State, check_move, folded, history_of, holds_key, scheduled_line
+from rota.model.jobs.job import Job, Move, State, check_move, folded, history_of, holds_key, scheduled_move
 from rota.model.jobs.outcome import (
     Died,
     Failed,
@@ -165,15 +165,15 @@ def _no_earlier_than_its_start(job: Job, now: int) -> int:
 def release(job: Job, now: int) -> Change:
     """A held job whose predecessor has ended: it is released, and an occurrence takes over its schedule's slot."""
     if job.run_at > now:
-        change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, _released_line(job, now)))
+        change = _change(job, State.SCHEDULED, job.run_at, past=folded(job, _released_move(job, now)))
     else:
         change = _change(job, State.QUEUED, job.run_at, past=job.past, queued_at=now)
     is_occurrence = job.schedule_id is not None and job.fire_at is not None
     return msgspec.structs.replace(change, slot=job.schedule_id) if is_occurrence else change
 
 
-def _released_line(job: Job, now: int) -> Move:
-    return scheduled_line(now, job.run_at, reason_text("released"), "released")
+def _released_move(job: Job, now: int) -> Move:
+    return scheduled_move(now, job.run_at, reason_text("released"), "released")
 
 
 def still_awaited(job: Job, find: Callable[[str], Job | None]) -> str | None:
@@ -217,8 +217,8 @@ def retry_by_hand(job: Job, now: int, reason: str) -> Change:
             )
         )
     waits = job.run_at > now and not job.lease_no
-    line = scheduled_line(now, job.run_at, reason, "delay") if waits else Move(State.QUEUED, now, reason)
-    change = _change(job, line.state, job.run_at if waits else now, past=folded(job, line), failures=0, deaths=0)
+    move = scheduled_move(now, job.run_at, reason, "delay") if waits else Move(State.QUEUED, now, reason)
+    change = _change(job, move.state, job.run_at if waits else now, past=folded(job, move), failures=0, deaths=0)
     return msgspec.structs.replace(change, key=_kept_key(job, now))
 
 
@@ -252,7 +252,7 @@ def _wait(
 ) -> Change:
     if job.cancel_reason:
         return _finish(job, State.CANCELLED, now, failures=failures, error=error, cancel_reason=job.cancel_reason)
-    past = folded(job, scheduled_line(now, run_at, reason, cause, error=error or None))
+    past = folded(job, scheduled_move(now, run_at, reason, cause, error=error or None))
     change = _change(job, State.SCHEDULED, run_at, past=past, attempts=attempts, failures=failures, error=error)
     return msgspec.structs.replace(change, ended_at=now)
 

@@ -68,12 +68,12 @@ def of_skip(schedule_id: str, skip: Skip) -> Occurrence:
     )
 
 
-def fold(line: Occurrence, *neighbours: Occurrence) -> tuple[Occurrence, list[Occurrence]]:
+def fold(entry: Occurrence, *neighbours: Occurrence) -> tuple[Occurrence, list[Occurrence]]:
     """The entry joined to the ranges that it touches without a break, and those ranges, which it replaces."""
-    joined = msgspec.structs.replace(line, job_id=None)
+    joined = msgspec.structs.replace(entry, job_id=None)
     replaced = []
     for other in neighbours:
-        is_alike = (other.outcome, other.reason) == (line.outcome, line.reason)
+        is_alike = (other.outcome, other.reason) == (entry.outcome, entry.reason)
         if is_alike and (other.through_at == joined.after_at or other.after_at == joined.through_at):
             replaced.append(other)
             joined = msgspec.structs.replace(

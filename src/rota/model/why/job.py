@@ -270,31 +270,31 @@ def first_line(error: str | None) -> str:
 
 def first_run_at(job: Job) -> int | None:
     """When the first attempt began. A claim by a worker that does not know the task is none."""
-    lines = history_of(job)
-    for line, after in zip(lines, [*lines[1:], None], strict=True):
-        if line.state is State.RUNNING and (after is None or _cause_of(after) != "unknown task"):
-            return line.at
+    moves = history_of(job)
+    for move, after in zip(moves, [*moves[1:], None], strict=True):
+        if move.state is State.RUNNING and (after is None or _cause_of(after) != "unknown task"):
+            return move.at
     return None
 
 
 def doing_at(job: Job, at: int, tz: str) -> Doing:
     """The activity of a job at an instant, by its history."""
-    lines = history_of(job)
-    number = max((n for n, line in enumerate(lines) if line.at <= at), default=0)
-    line, after = lines[number], lines[number + 1] if number + 1 < len(lines) else None
-    cause = "unknown task" if after is not None and _cause_of(after) == "unknown task" else _cause_of(line)
+    moves = history_of(job)
+    number = max((n for n, move in enumerate(moves) if move.at <= at), default=0)
+    move, after = moves[number], moves[number + 1] if number + 1 < len(moves) else None
+    cause = "unknown task" if after is not None and _cause_of(after) == "unknown task" else _cause_of(move)
     until = "" if after is None else f", until {wall_words(after.at, tz)}"
-    return Doing(cause=cause, words=_doing_words(job, line, cause, at, tz) + until, still=after is None)
+    return Doing(cause=cause, words=_doing_words(job, move, cause, at, tz) + until, still=after is None)
 
 
-def _doing_words(job: Job, line: Move, cause: Cause, at: int, tz: str) -> str:
-    span = span_words(at - line.at)
-    due = wall_words(due_at(line), tz)
+def _doing_words(job: Job, move: Move, cause: Cause, at: int, tz: str) -> str:
+    span = span_words(at - move.at)
+    due = wall_words(due_at(move), tz)
     match cause:
         case "running":
             return f"it had been running for {span}"
         case "retry":
-            error = first_line((line.data or {}).get("error"))
+            error = first_line((move.data or {}).get("error"))
             return f"an attempt had failed ({error}), and it was waiting for the next one at {due}"
         case "unknown task":
             return f"the worker that took it did not know the task {job.task}"
@@ -303,23 +303,23 @@ def _doing_words(job: Job, line: Move, cause: Cause, at: int, tz: str) -> str:
         case "queued":
             return f"it had been waiting for a worker in the queue {job.queue} for {span}"
         case "held":
-            return f"it was waiting for job {(line.data or {}).get('waits_for')}"
+            return f"it was waiting for job {(move.data or {}).get('waits_for')}"
         case "delay":
             return f"it was waiting for its time, {due}"
         case "ended":
-            return f"it was {line.state.value}"
+            return f"it was {move.state.value}"
         case _:
             assert_never(cause)
 
 
-def due_at(line: Move) -> int:
+def due_at(move: Move) -> int:
     """The time at which the job of a scheduled entry may run; of any other entry, its own time."""
-    text = (line.data or {}).get("enqueue_at")
-    return line.at if text is None else micros_of(datetime.fromisoformat(text))
+    text = (move.data or {}).get("enqueue_at")
+    return move.at if text is None else micros_of(datetime.fromisoformat(text))
 
 
-def _cause_of(line: Move) -> Cause:
-    match line.state:
+def _cause_of(move: Move) -> Cause:
+    match move.state:
         case State.RUNNING:
             return "running"
         case State.QUEUED:
@@ -328,6 +328,6 @@ def _cause_of(line: Move) -> Cause:
             return "held"
         case State.SCHEDULED:
             known: dict[str, Cause] = {"retry": "retry", "unknown task": "unknown task", "snooze": "snooze"}
-            return known.get((line.data or {}).get("cause", ""), "delay")
+            return known.get((move.data or {}).get("cause", ""), "delay")
         case _:
             return "ended"

@@ -194,14 +194,14 @@ def _how_it_went(job: Job, around: Around) -> str:
 
 def _why_late(job: Job, at: int, began: int) -> Answer:
     """The answer about a late run: what it waited for by its history, and what to do about that."""
-    lines = [line for line in history_of(job) if line.at <= began]
-    held = next((line for line in lines if line.state is State.HELD), None)
+    moves = [move for move in history_of(job) if move.at <= began]
+    held = next((move for move in moves if move.state is State.HELD), None)
     if held is not None:
         awaited = str((held.data or {}).get("waits_for"))
         words = f"It waited for job {awaited} to end."
         fix = 'Make the job shorter or the schedule rarer. With overlap="allow", runs may overlap.'
         return Answer(outcome="late", words=words, fix=fix, code="late.held", values={"job": awaited})
-    if any((line.data or {}).get("cause") == "unknown task" for line in lines):
+    if any((move.data or {}).get("cause") == "unknown task" for move in moves):
         words, fix = (
             f"Workers that do not know the task {job.task} took it first.",
             "Deploy the code that has it to all.",

@@ -37,7 +37,7 @@ from msgspec import Struct
 from pymongo import DeleteOne, UpdateMany
 
 from rota.model.audit_record import AuditRecord, without_runs
-from rota.model.jobs.job import Job, State, closed_lines, pack_moves
+from rota.model.jobs.job import Job, State, closed_moves, pack_moves
 from rota.model.jobs.settle import cancel
 from rota.model.schedules.edit import is_deleted
 from rota.model.schedules.firing import as_made, not_unique
@@ -250,7 +250,7 @@ def _make_later(step: Step, job: Job) -> str | None:
 
 def _held_behind(job: Job, holder: str) -> Job:
     """The job as the decision would have made it, had it seen the holder of the slot: held from its first move on."""
-    first = closed_lines(job)[0]
+    first = closed_moves(job)[0]
     reason = f"{first.reason}; waits for {holder}"
     move = first._replace(state=State.HELD, reason=reason, data={"waits_for": holder})
     return msgspec.structs.replace(job, state=State.HELD, waits_for=holder, slot=None, past=pack_moves([move]))
