@@ -31,7 +31,8 @@ _END = 2**63 - 1  # behind every position
 
 _IN_BLOCK = f"x.seq >= b.block * {BLOCK} AND x.seq < b.block * {BLOCK} + {BLOCK} AND "
 _POSITIONS, _NUMBER = "ARRAY({jobs})", "(SELECT count(*) FROM ({jobs}) f)"  # answers about the jobs in a block
-_OLDEST = "SELECT min(x.seq) AS seq FROM {{ns}}.{} x"
+_SPAN = "SELECT coalesce(min(u.low), 0), coalesce(max(u.high), -1) FROM ({}) u"
+_ENDS = "SELECT {} AS low, max(x.seq) AS high FROM {{ns}}.{} x"
 _JOINED = "JOIN {ns}.job j ON j.seq = p.seq"
 # Most jobs of a schedule have succeeded. Without the OFFSET, the server may read all that ended, by several processes.
 _SUCCEEDED = "CROSS JOIN LATERAL (SELECT FROM {ns}.finished y WHERE y.seq = j.seq AND y.state = 'succeeded' OFFSET 0) p"
@@ -161,7 +162,9 @@ class Search:
     def _in_blocks(self, limit: int, known: int, answer: str) -> list[Any]:
         """The answers about each block that has such jobs, the newest blocks first, some at a time, until there are as
         many jobs as the limit says, with those that are known."""
-        self._values["first"] = max(int(self._values["first"] or 0), self._oldest())
+        low, high = self._span()
+        self._values["first"] = max(int(self._values["first"] or 0), low)
+        self._values["end"] = min(int(self._values["end"] or 0), high + 1)
         about = answer.format(jobs=self._found(limit, within=_IN_BLOCK))
         query = f"SELECT b.block, {about} FROM ({_BLOCKS.replace('<kinds>', self._kinds())}) b"
         number, missing, answers = FIRST, limit - known, []
@@ -175,14 +178,15 @@ class Search:
             self._values["end"] = min(block for block, _ in rows) * BLOCK
             number = _next_number(number, here, missing)
 
-    def _oldest(self) -> int:
-        """The oldest row of the states: blocks that have only older jobs are not read. The rows of ended jobs reach
-        back as far as the blocks do."""
-        states = self._where.states
-        if not states or any(state.is_final for state in states):
-            return 0
-        oldest = self._number(f"SELECT min(u.seq) FROM ({_all_of([_OLDEST.format(TABLES[one]) for one in states])}) u")
-        return _END if oldest is None else oldest
+    def _span(self) -> tuple[int, int]:
+        """The oldest and the newest row of the states: blocks that have only older or newer jobs are not read. The rows
+        of ended jobs reach back as far as the blocks do."""
+        tables = dict.fromkeys(TABLES[state] for state in self._where.states)
+        if not tables:
+            return 0, _END
+        ends = [_ENDS.format("0" if table == "finished" else "min(x.seq)", table) for table in tables]
+        ((low, high),) = self._tx.rows(_SPAN.format(_all_of(ends)))
+        return low, high
 
     def _by_index(self, limit: int) -> str:
         if self._where.least_attempts is None:
