@@ -18,6 +18,15 @@ local function queue_and_time(record)
   return false, 0  -- as Python shows a job that it cannot read
 end
 
+-- The creation time alone: the record of a plain job, an array of four, ends with it.
+local function time_of(record)
+  if string.find(record, '^%d+|%-?%d+|\148') and string.byte(record, -9) == 0xcf then
+    return struct.unpack('>I8', record, #record - 7)
+  end
+  local _, created = queue_and_time(record)
+  return created
+end
+
 -- The running jobs of a queue, or of all, between two positions; and their positions.
 local function running_between(queue, first, last)
   local running, ids, positions = redis.call('HKEYS', P .. 'lease'), {}, {}
@@ -174,7 +183,7 @@ end
 local function keep_those_of_time(ids, numbers)
   local since, till = tonumber(ask.since or '-inf'), tonumber(ask['until'] or 'inf')
   return divide(ids, numbers, 'HMGET', 'job', function(record)
-    local _, created = queue_and_time(record)
+    local created = time_of(record)
     return created >= since and created < till
   end)
 end
