@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -56,8 +57,14 @@ class Transaction:
         self.counter_slot = counter_slot  # None: a new row, for which nobody else waits
         self._namespace = namespace
         self._calls = calls  # for a call that is a transaction by itself
-        self._cursor: psycopg.Cursor[Row] = cursor or psycopg.Cursor(connection, row_factory=tuple_row)
         self._channels: set[Channel] = set()
+        if cursor is not None:
+            self._cursor = cursor
+
+    @cached_property
+    def _cursor(self) -> psycopg.Cursor[Row]:
+        """Made when it is first needed: a prepared call, such as that of an enqueue, needs none."""
+        return psycopg.Cursor(self.connection, row_factory=tuple_row)
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; returns how many rows it affected."""
