@@ -1,4 +1,4 @@
-"""Signal handlers that raise in the middle of a call to a SQLite store, as Ctrl-C and time limits do, at every step."""
+"""Signal handlers that raise in the middle of a call to a SQLite store."""
 
 from __future__ import annotations
 
@@ -14,41 +14,9 @@ from rota.store.sqlite import SqliteStore
 from rota.store.sqlite.adding import GroupAdder
 from rota.testing.store_suite.builders import a_job
 from rota.testing.store_suite.checks import check_store
+from stores.interrupts import interrupted_at, interrupted_everywhere
 
 PATIENCE = 120.0
-STEPS = {"call", "c_return"}  # Python runs signal handlers before the first step of a function, and after a call
-
-
-class Interrupt(BaseException):
-    """What the handler raises."""
-
-
-def interrupted_at(step, act):
-    """Raise at this step of `act`; whether it had so many."""
-    steps = count()
-
-    def interrupt(_frame, event, _argument):
-        if event in STEPS and next(steps) == step:
-            sys.setprofile(None)
-            raise Interrupt
-
-    sys.setprofile(interrupt)
-    try:
-        act()
-    except Interrupt:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False
-
-
-def interrupted_everywhere(act):
-    """Interrupt `act` at each of its steps, one after another."""
-    for step in count():
-        if not interrupted_at(step, act):
-            assert step > 10
-            return
-        yield step
 
 
 @pytest.fixture
