@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.errors import BadOption
 from rota.model.jobs.job import State
-from rota.model.jobs.outcome import Returned, TaskUnknown
+from rota.model.jobs.outcome import Died, Returned, TaskUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,7 @@ def why_returned(job: Job, outcome: Outcome) -> str | None:
     match outcome:
         case TaskUnknown():
             return f"task '{job.task}' is unknown to this worker; it is offered again in 30 s"
-        case Returned(reason):
+        case Returned(reason) | Died(reason):
             return reason
         case _:
             return None

@@ -326,8 +326,8 @@ def _check_all_read(source: Store, read: int) -> None:
     """The source counts its jobs by another way than it gives them out. Fewer may be left: old jobs are pruned."""
     if source.count_jobs(JobFilter(), limit=read + 1) > read:
         raise StoreError(
-            f"{source.describe()} holds more jobs than it gave out ({read:,}), so that some were not copied. Both stores "
-            "stay sealed; call the move off with `rota copy --undo`, and report this as a bug"
+            f"{source.describe()} holds more jobs than it gave out ({read:,}), so that some were not copied. Both "
+            "stores stay sealed; call the move off with `rota copy --undo`, and report this as a bug"
         )
 
 

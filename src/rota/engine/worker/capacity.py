@@ -6,6 +6,7 @@ whose next death fails it for good runs alone, and nothing is claimed beside it.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from heapq import heappop, heappush
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from rota.engine.executors.run import Run
 from rota.model.jobs.retry import MAX_DEATHS
+from rota.model.why.time_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from rota.engine.executors import Executor
     from rota.engine.store_clock import StoreClock
     from rota.model.jobs.job import Job
+
+log = logging.getLogger("rota.worker")
 
 MAX_BATCH = 300  # reports sent, and jobs requested, per call; with fewer, waking threads is much of the cost
 PREFETCH_FOR = 0.05  # seconds of work that are claimed ahead of free slots
@@ -101,11 +105,13 @@ class Quarantine:
     """Runs a job alone if its next death fails it for good. There is at most one such suspect per worker.
 
     Every job that a dying worker held is charged with the death, because it is unknown which of them caused it. A
-    suspect waits until the other runs have ended, so that the next death is its own and harms no other job.
+    suspect waits until the other runs have ended, so that the next death is its own and harms no other job. A job whose
+    task runs in a child process (`is_apart`) harms no other, and never waits.
     """
 
-    def __init__(self, runs: HeldRuns) -> None:
+    def __init__(self, runs: HeldRuns, is_apart: Callable[[Job], bool]) -> None:
         self._runs = runs
+        self._is_apart = is_apart
         self._suspect: Run | None = None
         self._has_begun = False
         self._lock = threading.Lock()  # jobs are dispatched in up to three threads
@@ -113,10 +119,13 @@ class Quarantine:
 
     def inspect(self, jobs: list[Job]) -> bool:
         """Whether there are suspects among claimed jobs."""
-        has_suspect = any(map(is_suspect, jobs))
+        has_suspect = any(map(self.is_suspect, jobs))
         if jobs:
             self.is_careful = has_suspect
         return has_suspect
+
+    def is_suspect(self, job: Job) -> bool:
+        return job.deaths >= FEW_DEATHS and not self._is_apart(job)
 
     def limit(self, wanted: int) -> int:
         """How many jobs may be claimed."""
@@ -130,7 +139,16 @@ class Quarantine:
             if self._has_suspect:
                 return False
             self._suspect, self._has_begun = run, False
-            return True
+        if len(self._runs) > 1:
+            log.warning(
+                "processes died %d times while job %s (%s) ran; it runs alone now, so this worker claims no more jobs "
+                "until the %s that it runs have ended",
+                run.job.deaths,
+                run.job.id,
+                run.job.task,
+                counted(len(self._runs) - 1, "other job"),
+            )
+        return True
 
     def release(self) -> Run | None:
         """The suspect, once, when it is the only run that is left."""
@@ -192,7 +210,3 @@ class EarlyRuns:
         while self._waiting and self._waiting[0][0] <= now:
             runs.append(heappop(self._waiting)[2])
         return [run for run in runs if not run.is_over]
-
-
-def is_suspect(job: Job) -> bool:
-    return job.deaths >= FEW_DEATHS

@@ -21,15 +21,7 @@ from rota.engine.executors.run import Host, Run, success
 from rota.engine.executors.sources import refuse_while_loading
 from rota.engine.executors.threads import ThreadExecutor
 from rota.engine.service import Service
-from rota.engine.worker.capacity import (
-    MAX_BATCH,
-    Capacity,
-    EarlyRuns,
-    HeldRuns,
-    PrefetchLimit,
-    Quarantine,
-    is_suspect,
-)
+from rota.engine.worker.capacity import MAX_BATCH, Capacity, EarlyRuns, HeldRuns, PrefetchLimit, Quarantine
 from rota.engine.worker.exchange_client import ExchangeClient
 from rota.errors import StoreError, StoreSealed, StoreUnavailable
 from rota.model.jobs.job import State
@@ -125,7 +117,7 @@ class Worker(Service):
         self._store = store
         self._registry = registry
         self._host = Host(self.report, clock.now, clock.monotonic, end_in=self._end_in, redaction=settings.redaction)
-        self._quarantine = Quarantine(self.runs)
+        self._quarantine = Quarantine(self.runs, self._is_apart)
         prefetch = PrefetchLimit(settings.concurrency, clock.monotonic)
         self.capacity = Capacity(self.runs, prefetch, self._quarantine)
         request = Exchange(
@@ -240,7 +232,7 @@ class Worker(Service):
             if problem is not None:
                 run.finish(problem)
                 continue
-            if not is_careful or not is_suspect(job):
+            if not is_careful or not self._quarantine.is_suspect(job):
                 ready.append(run)
             elif not self._quarantine.accept(run):
                 run.finish(Returned(reason_text("alone")))
@@ -376,8 +368,12 @@ class Worker(Service):
     def _executor_of(self, run: Run) -> Executor:
         if run.task is not None and run.task.is_async:
             return self.executors.loop
-        is_apart = run.task is not None and run.task.options.executor == "process"
-        return self.executors.processes if is_apart else self.executors.threads
+        return self.executors.processes if self._is_apart(run.job) else self.executors.threads
+
+    def _is_apart(self, job: Job) -> bool:
+        """Whether it runs in a child process."""
+        task = self._registry.find(job.task)
+        return task is not None and task.options.executor == "process"
 
     def _finds_store_sealed(self) -> bool:
         """Whether it was this worker's own store that a task found sealed."""
