@@ -11,7 +11,7 @@ from rota.errors import StoreSealed
 from rota.model.jobs.job import State
 from rota.model.jobs.outcome import Returned, Succeeded
 from rota.model.jobs.settle import cancel, retry_by_hand, settle
-from rota.model.schedules.edit import pause
+from rota.model.schedules.edit import pause, resume
 from rota.store.contract import Added, Exchange, JobFilter, Refusal, Seal
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_policy
 from rota.testing.store_suite.checks import check_store
@@ -23,6 +23,7 @@ from rota.testing.store_suite.steps import (
     claim,
     claim_one,
     fire,
+    ledger,
     planned,
     read,
     read_schedule,
@@ -173,3 +174,19 @@ def test_no_job_is_claimed_before_it_was_made(store):
         doing = [pool.submit(enqueue) for _ in range(callers)] + [pool.submit(work, f"w{n}") for n in range(workers)]
     assert [future.exception() for future in doing] == [None] * len(doing)
     assert [(job.created_at, job.started_at) for job in claimed if job.started_at < job.created_at] == []
+
+
+def test_a_job_cancelled_ahead_of_its_time_stays_in_the_ledger_beside_the_skips_of_that_time(store):
+    """The schedule is paused after it, so that a range of skips covers the time of the job."""
+    add_schedule(store, lookahead=10 * MINUTE)
+    fire(store, now=T0)
+    chosen = occurrences(store)[2]
+    cancel_by_hand(store, chosen, T0 + 1)
+    change_schedule(store, pause(read_schedule(store), T0 + 2, reason="rest", by="", until=None), now=T0 + 2)
+    now = T0 + 20 * MINUTE
+    change_schedule(store, resume(read_schedule(store), now), now=now)
+    shown = [entry.outcome for entry in ledger(store) if entry.through_at == chosen.fire_at]
+    assert shown == ["cancelled"]
+    assert max(entry.through_at for entry in ledger(store)) > chosen.fire_at
+    assert store.delete_jobs([chosen.id], now=now) == [chosen.id]
+    assert [entry.outcome for entry in ledger(store) if entry.through_at == chosen.fire_at] == ["cancelled"]

@@ -12,7 +12,7 @@ from rota.model.schedules.firing import is_not_unique
 from rota.model.schedules.occurrence import Occurrence, of_job
 from rota.store.mongo.codec import entries_of, job_of, row_of
 from rota.store.shared.batching import grouped
-from rota.store.shared.ledger import covering, end_of, join, kept_entries
+from rota.store.shared.ledger import covering, end_of, has_recorded, join, kept_entries
 from rota.store.shared.paging import occurrence_page
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _kept_of(span: LedgerSpan, since: int) -> Document:
 def _shown(span: LedgerSpan, ranges: Sequence[Occurrence], kept: Sequence[Document]) -> list[Occurrence]:
     found = [entry for entry in ranges if entry.through_at >= span.start and entry.earliest_at < span.end]
     of_jobs = [entry for document in kept for entry in _entries_of_job(document)]
-    return found + [entry for entry in of_jobs if covering(ranges, entry.through_at) is None]
+    return found + [entry for entry in of_jobs if not has_recorded(ranges, entry)]
 
 
 def creation_times(db: Database, schedule_ids: Iterable[str | None]) -> dict[str, int]:

@@ -62,9 +62,16 @@ def covering(entries: Sequence[Occurrence], time: int) -> Occurrence | None:
     return entries[at] if at < len(entries) and entries[at].after_at < time else None
 
 
+def has_recorded(entries: Sequence[Occurrence], entry: Occurrence) -> bool:
+    """Whether an entry is among them, maybe joined to others of its outcome. A range of skips may cover the time of
+    a job, too, if the job was made ahead and ended before that time."""
+    covers = covering(entries, entry.through_at)
+    return covers is not None and (covers.outcome, covers.reason) == (entry.outcome, entry.reason)
+
+
 def join(entries: list[Occurrence], entry: Occurrence) -> None:
-    """Insert an entry in order, joined to the neighbours that it touches. One that is covered changes nothing."""
-    if covering(entries, entry.through_at) is not None:
+    """Insert an entry in order, joined to the neighbours that it touches. One that is recorded changes nothing."""
+    if has_recorded(entries, entry):
         return
     at = bisect_left(entries, entry.through_at, key=end_of)
     neighbours = entries[max(0, at - 1) : at + 1]
