@@ -37,13 +37,7 @@ FIRST = Timestamp(0, 0)  # before every position; a tombstone has none
 ANY = {"$gte": MinKey()}  # for the first field of an index: the server skips from each of its values to the next
 
 _OF_SCHEDULE = {State.SCHEDULED: "scheduled_schedule", State.FAILED: "failed_schedule"}
-_OF_KINDS = {
-    State.SCHEDULED: "late",
-    State.SUCCEEDED: "late",
-    State.HELD: "rest",
-    State.FAILED: "rest",
-    State.CANCELLED: "rest",
-}
+_LATE = {State.SCHEDULED, State.SUCCEEDED}  # in the index of this name; those that ended otherwise or are held: `rest`
 
 
 def get_jobs(db: Database, ids: Sequence[str]) -> list[Job]:
@@ -211,8 +205,8 @@ def _in_state(db: Database, where: JobFilter, query: Document, state: State, kin
         return [_Read(query, _OF_SCHEDULE[state])]
     if state is State.FAILED and isinstance(query.get("task"), str):
         return [_Read(query, "failed_task")]
-    if state in _OF_KINDS:
-        return _by_kind(kinds(), query, _OF_KINDS[state])
+    if state not in {State.QUEUED, State.RUNNING}:
+        return _by_kind(kinds(), query, "late" if state in _LATE else "rest")
     if _are_few(db, where):
         return _by_kind(kinds(), query)
     if state is State.RUNNING:
