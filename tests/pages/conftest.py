@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+class RunningBrowser:
+    """A browser with the event loop of its driver."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self.loop = asyncio.get_running_loop()
+        self.found = self._start()
+
+    def living(self) -> Any:
+        """The browser; another one if it has died, so that only the tests of one file fail."""
+        if not self.found.is_connected():
+            self.found = self._start()
+        return self.found
+
+    def _start(self) -> Any:
+        return self._driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
 @pytest.fixture(scope="session")
 def running_browser():
     """One browser for all tests of this process, with the event loop of its driver: a start takes a second of CPU."""
@@ -27,23 +45,19 @@ def running_browser():
         pytest.skip("there is no chromium here; `make setup-system` installs it")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is missing; `make setup` installs it")
     with playwright.sync_playwright() as driver:
-        loop, found = (
-            asyncio.get_running_loop(),
-            driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]),
-        )
+        running = RunningBrowser(driver)
         asyncio._set_running_loop(None)
-        yield found, loop
-        asyncio._set_running_loop(loop)
-        found.close()
+        yield running
+        asyncio._set_running_loop(running.loop)
+        running.found.close()
 
 
 @pytest.fixture(scope="module")
 def browser(running_browser):
     """The browser, for the tests of a file. Between its calls, this thread counts as one that runs the driver's event
     loop. After the file it does not, so that tests elsewhere can run a loop of their own."""
-    found, loop = running_browser
-    asyncio._set_running_loop(loop)
-    yield found
+    asyncio._set_running_loop(running_browser.loop)
+    yield running_browser.living()
     asyncio._set_running_loop(None)
 
 
