@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import msgspec
 import pytest
 
 from pages.examples import STREAMS
 from pages.sample import declare
 from pages.stage import TOKEN, Door, Tab
-from rota import App, every
+from rota import App, every, once
 from rota.model.jobs.job import NewJob
 from rota.store.contract import LogLine, Node
 from rota.web.pages.table import PAGES
@@ -128,6 +130,24 @@ def test_names_as_long_as_a_name_may_be_leave_every_table_in_its_panel(browser, 
                 assert (tab.width() <= width, tab.page.evaluate(OVER)) == (True, []), (path, width)
             menu = tab.page.locator(".menu-btn").bounding_box()
             assert menu["x"] + menu["width"] <= 390, path
+
+
+def test_runs_of_other_days_leave_the_first_page_as_wide_as_a_phone(browser):
+    """A time of another day is shown with its date, as most are shortly before midnight."""
+    app = App("memory://", name="nightly")
+    task = app.task(name="n" * 120)(lambda: None)
+    for number in range(3):
+        app.schedules.put(f"{number}-{'s' * 100}", task.job(), once(datetime.now(UTC) + timedelta(days=2 + number)))
+    server = WebServer(app, port=0, token=TOKEN).start()
+    try:
+        with Tab.open(browser, Door(app, server, {})) as tab:
+            tab.page.set_viewport_size({"width": 390, "height": 844})
+            tab.go("/")
+            assert tab.page.locator("#next tbody tr").count() == 3
+            assert (tab.width() <= 390, tab.page.evaluate(OVER)) == (True, [])
+    finally:
+        server.stop()
+        app.close()
 
 
 def test_the_policy_refuses_a_script_that_no_page_brings(browser, hostile):

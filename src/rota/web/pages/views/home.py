@@ -54,7 +54,7 @@ def hour_values(visit: Visit, standing: StandingFacts, minutes: list[int] | None
     ticks = [standing.at + timedelta(minutes=number) for number in (15, 30, 45, 60)]
     busiest = standing.at + timedelta(minutes=strip["most_in"])
     said = {"n": strip["total"], "at": visit.words.instant(busiest, "minutes")}
-    return {**strip, "says": said, "ticks": [visit.words.instant(tick, "minutes") for tick in ticks]}
+    return {**strip, "says": said, "ticks": [visit.words.instant(tick, "tick") for tick in ticks]}
 
 
 def chart_values(visit: Visit, series: SeriesFacts, day: SeriesFacts, asked: str) -> dict[str, Any]:
