@@ -11,8 +11,11 @@ from every_store import fresh_place
 from observe.scraping import scrape
 from rota import failpoints
 from rota.inspector.standing import read_schedules, read_standing
+from rota.model.jobs.outcome import Failed, Succeeded
 from rota.operations.copy import move
+from rota.testing.store_suite.steps import add_schedule, claim_one, fire_due, settle_job
 
+MINUTE = 60
 LATER = datetime.now(UTC) + timedelta(days=1)
 
 
@@ -44,6 +47,35 @@ def test_three_nodes_raise_one_alert_and_its_end_is_told_once(every_stage):
     assert stage.receiver.events == [("pager", "raised", "mail"), ("pager", "recovered", "mail")]
     alert = stage.app.alerts.list().items[0]
     assert (alert.state, alert.number, [one.state for one in alert.deliveries]) == ("ended", 1, ["sent", "sent"])
+
+
+def test_a_schedule_that_fails_at_every_run_raises_one_alert_until_a_run_succeeds(every_stage):
+    """A check between the first attempt of a run and its retry ends nothing."""
+    stage = every_stage
+    stage.app.alerts.add("nightly", when="fails")
+    stage.node("a")
+    stage.turn()
+    add_schedule(stage.app.open(), "nightly", now=stage.store.now(), trigger="every 60s")
+    for _ in range(3):
+        stage.skip(MINUTE)
+        run_of(stage, Failed("boom"), retries=1)
+        stage.turn()
+        stage.skip(20)
+        run_of(stage, Failed("boom"))
+        stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "nightly")]
+    stage.skip(MINUTE)
+    run_of(stage, Succeeded())
+    stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "nightly"), ("pager", "recovered", "nightly")]
+    assert stage.app.alerts.list().items[0].end_text == "A run of schedule nightly succeeded."
+
+
+def run_of(stage, outcome, *, retries=0):
+    """The schedule fires if it is due, and its run ends so."""
+    store, now = stage.app.open(), stage.store.now()
+    fire_due(store, now=now)
+    assert settle_job(store, claim_one(store, now=now), outcome, now=now, retries=retries) == []
 
 
 def test_nodes_that_decide_on_the_same_record_raise_one_alert(every_stage):

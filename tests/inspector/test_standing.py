@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from observe.scraping import scrape
 from rota import App, every
 from rota.inspector.coming import next_runs
+from rota.inspector.schedule_index import health_of
 from rota.inspector.standing import read_schedules, read_standing
+from rota.model.jobs.outcome import Failed
 from rota.model.micros import SECOND, datetime_of
 from rota.store.contract import Exchange, Node, Seal
 from rota.testing import Kit, ManualClock
+from rota.testing.store_suite.builders import MINUTE, T0
+from rota.testing.store_suite.steps import add_schedule, claim_one, fail, fire, read_schedule, settle_job
 
 
 @pytest.fixture
@@ -49,6 +54,19 @@ def test_the_room_is_what_the_running_jobs_leave_of_the_slots(app):
     store.exchange(Exchange(holder="here", want=3, queues=("default",)))
     facts = stand(store)
     assert (facts.running, facts.slots, facts.free) == (3, 8, 5)
+
+
+def test_a_schedule_that_fails_does_so_while_its_next_run_waits_for_the_retry(app):
+    """The first page, the list of schedules and the metrics have the same rule as alerts."""
+    store = app.open()
+    add_schedule(store, now=T0)
+    fire(store, now=T0 + MINUTE)
+    fail(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
+    fire(store, now=T0 + 2 * MINUTE)
+    settle_job(store, claim_one(store, now=T0 + 2 * MINUTE), Failed("boom"), now=T0 + 2 * MINUTE, retries=1)
+    assert [one.schedule_id for one in read_schedules(store).failing] == ["tick"]
+    assert health_of(read_schedule(store), store.now()) == "failing"
+    assert scrape(app).value("rota_schedules_failing") == 1
 
 
 def test_an_overdue_run_on_a_sealed_store_says_that_it_is_sealed():

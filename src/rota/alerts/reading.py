@@ -102,12 +102,18 @@ def _snapshot(schedule: Schedule, now: int, failed: str | None) -> ScheduleSnaps
         state=state_given(problem, schedule, now),
         created_at=schedule.created_at,
         status=schedule.last.status,
-        error=shortened(problem or failed or schedule.last_error or ""),
+        is_failing=schedule.last.is_failing,
+        error=shortened(problem or failed or _error(schedule)),
         success_at=schedule.last.success_at,
         due_at=schedule.due_at,
         overdue_for=overdue_for(schedule, now),
         has_failed=failed is not None,
     )
+
+
+def _error(schedule: Schedule) -> str:
+    """The error of its last failed attempt; empty if a run was cancelled since: then only the reason is known."""
+    return "" if schedule.last.status == "cancelled" else schedule.last_error or ""
 
 
 def _queues(store: Store, rules: Collection[AlertRule], taken: set[str]) -> dict[str, QueueSnapshot]:

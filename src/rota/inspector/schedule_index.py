@@ -163,7 +163,7 @@ def health_of(schedule: Schedule, now: int) -> Health:
     state = schedule_state(schedule, now)
     if state != "on":
         return "finished" if state == "finished" else state
-    if schedule.last.status == "failed":
+    if schedule.last.is_failing:
         return "failing"
     return "late" if overdue_for(schedule, now) else "well"
 

@@ -28,7 +28,7 @@ Standing = Literal["empty", "sealed", "no_scheduler", "no_worker", "broken", "fa
 
 
 class FailingFacts(Struct, kw_only=True):
-    """A schedule whose last run failed."""
+    """A schedule that fails: a run failed for good, and none has succeeded since."""
 
     schedule_id: str
     since: datetime | None  # of its last success, if it had one
@@ -85,7 +85,7 @@ def read_schedules(store: Store) -> SchedulesFacts:
         paused += state == "paused"
         if state == "broken":
             broken.append(schedule.id)
-        elif state == "on" and schedule.last.status == "failed":
+        elif state == "on" and schedule.last.is_failing:
             failing.append(_failing(schedule))
     return SchedulesFacts(
         total=min(total, MOST_READ),

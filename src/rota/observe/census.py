@@ -61,11 +61,11 @@ class Census:
         yield gauge("rota_schedules", "Schedules by what they are.", ("state",), seen.states)
         yield gauge(
             "rota_schedules_failing",
-            "Schedules that are on, and whose last run failed.",
+            "Schedules that are on and fail: a run failed for good, and none has succeeded since.",
             (),
             {(): sum(seen.failing.values())},
         )
-        text = "Whether the last run of a schedule that is on has failed (of other: how many have)."
+        text = "Whether a schedule that is on fails (of other: how many do)."
         yield gauge("rota_schedule_failing", text, of, seen.failing)
         text = f"Whether there are more schedules than the {MOST_READ:,} that these numbers are about."
         yield gauge("rota_schedules_truncated", text, (), {(): float(seen.is_cut)})
@@ -93,7 +93,7 @@ class Census:
             states[state,] += 1
             label = (schedule.id if place < MOST_SCHEDULES else OTHER,)
             if state == "on":
-                failing[label] = failing.get(label, 0.0) + (schedule.last.status == "failed")
+                failing[label] = failing.get(label, 0.0) + schedule.last.is_failing
             last, coming = schedule.last.enqueued_at, _next_run(schedule, state, now)
             if last is not None:
                 last_runs[label] = max(last / SECOND, last_runs.get(label, 0.0))

@@ -37,13 +37,15 @@ FAILS = make_rule("r", when="fails")
 @pytest.mark.parametrize(
     ("is_found", "said"),
     [
-        (True, {"status": "failed", "error": "ValueError: no"}),
+        (True, {"status": "failed", "is_failing": True, "error": "ValueError: no"}),
+        (True, {"status": "retrying", "is_failing": True, "error": "ValueError: no"}),
+        (False, {"status": "retrying"}),
         (True, {"status": "succeeded", "has_failed": True}),
         (True, {"state": "broken", "error": "no such zone"}),
         (False, {"status": "succeeded"}),
         (False, {"status": "cancelled"}),
-        (False, {"status": "failed", "state": "paused"}),
-        (False, {"status": "failed", "state": "disabled"}),
+        (False, {"status": "failed", "is_failing": True, "state": "paused"}),
+        (False, {"status": "failed", "is_failing": True, "state": "disabled"}),
         (False, {}),
     ],
 )
@@ -52,7 +54,7 @@ def test_a_schedule_that_fails(is_found, said):
 
 
 def test_the_error_is_in_the_sentence():
-    assert found(FAILS, schedule(status="failed", error="ValueError: no")) == {
+    assert found(FAILS, schedule(is_failing=True, error="ValueError: no")) == {
         "daily": "A run of schedule daily failed: ValueError: no"
     }
 
@@ -115,7 +117,7 @@ def test_a_node_that_is_gone():
 def test_a_prefix_selects_what_begins_so():
     rule = make_rule("r", when="fails", schedule="mail-*")
     names = ("mail-a", "mail-b", "mail", "email-a")
-    assert list(found(rule, *(schedule(name, status="failed") for name in names))) == ["mail-a", "mail-b"]
+    assert list(found(rule, *(schedule(name, is_failing=True) for name in names))) == ["mail-a", "mail-b"]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_a_condition_that_must_hold_is_pending_first():
 
 
 def test_an_alert_that_comes_again_is_another_incident():
-    bad, good = seen(schedule(status="failed")), seen(schedule(status="succeeded"))
+    bad, good = seen(schedule(is_failing=True)), seen(schedule(status="succeeded"))
     store: dict = {}
     numbers = []
     for number, snapshot in enumerate((bad, good, bad)):
@@ -178,7 +180,7 @@ def test_an_alert_that_comes_again_is_another_incident():
 
 
 def test_many_subjects_raise_a_bounded_number_of_alerts_and_those_that_are_open_stay():
-    failing = [schedule(f"s{number:03}", status="failed") for number in range(MOST_OPEN + 50)]
+    failing = [schedule(f"s{number:03}", is_failing=True) for number in range(MOST_OPEN + 50)]
     first = decide([FAILS], seen(*failing[50:]), {}, around())
     assert len(first) == MOST_OPEN
     assert decide([FAILS], seen(*failing), kept(first), around()) == []
@@ -190,7 +192,7 @@ def test_many_subjects_raise_a_bounded_number_of_alerts_and_those_that_are_open_
 
 
 def test_an_alert_whose_schedule_was_not_read_stays_as_it_is():
-    store = kept(decide([FAILS], seen(schedule(status="failed")), {}, around()))
+    store = kept(decide([FAILS], seen(schedule(is_failing=True)), {}, around()))
     assert decide([FAILS], seen(is_whole=False), store, around(NOW + 60 * SECOND)) == []
     gone = decide([FAILS], seen(), store, around(NOW + HOUR))
     assert [one.after.end_text for one in gone] == ["Schedule daily does not exist any more."]
@@ -204,7 +206,7 @@ def test_the_alerts_of_other_apps_are_left_alone():
 
 
 def test_an_ended_alert_goes_after_a_month():
-    store = kept(decide([FAILS], seen(schedule(status="failed")), {}, around()))
+    store = kept(decide([FAILS], seen(schedule(is_failing=True)), {}, around()))
     store = kept(decide([FAILS], seen(schedule(status="succeeded")), store, around()), store)
     assert decide([], seen(), store, around(NOW + 29 * 24 * HOUR))[0].after is not None  # its messages are due again
     assert decide([], seen(), store, around(NOW + 31 * 24 * HOUR))[0].after is None

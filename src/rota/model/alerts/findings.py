@@ -59,6 +59,7 @@ class ScheduleSnapshot(Struct, frozen=True, kw_only=True):
     state: str  # on, paused, disabled, retired, finished or broken
     created_at: int
     status: str | None = None  # of its last run
+    is_failing: bool = False  # a run failed for good, and none has succeeded since
     error: str = ""
     success_at: int | None = None
     due_at: int | None = None
@@ -141,7 +142,7 @@ def _schedule_finding(rule: AlertRule, one: ScheduleSnapshot, now: int) -> str:
     if one.state == "broken":
         return finding_text("broken", id=one.id, error=one.error) if rule.when == "fails" else ""
     if rule.when == "fails":
-        is_failing = one.has_failed or (one.state == "on" and one.status == "failed")
+        is_failing = one.has_failed or (one.state == "on" and one.is_failing)
         if not is_failing:
             return ""
         known = finding_text("failed", id=one.id, error=one.error) if one.error else ""

@@ -99,6 +99,7 @@ def noted(last: LastRun, change: Change) -> LastRun:
         finished_at=now,
         status=change.state.value,
         success_at=now if succeeded else last.success_at,
+        failed_at=None if succeeded else now if change.state is State.FAILED else last.failed_at,
         duration=now - job.started_at if now is not None and job.started_at is not None else None,
         error=None if succeeded else (change.error or change.cancel_reason),
         job_id=job.id,

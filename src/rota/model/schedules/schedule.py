@@ -182,6 +182,13 @@ class LastRun(Struct, frozen=True, omit_defaults=True):
     job_id: str | None = None
     by_hand: int = 0  # jobs that were made outside its trigger: run now, run on start
     fired_for: int | None = None  # the last of its times for which its trigger made a job
+    failed_at: int | None = None  # when a run last failed for good; None: none did, or one has succeeded since
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a run failed for good and none has succeeded since. A run that waits for its retry, or that is
+        cancelled, changes nothing. Versions before did not record `failed_at`."""
+        return self.status == "failed" or (self.failed_at is not None and self.status != "succeeded")
 
 
 class Schedule(Struct, frozen=True, kw_only=True):

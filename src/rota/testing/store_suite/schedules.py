@@ -29,6 +29,7 @@ from rota.testing.store_suite.steps import (
     add_job,
     add_schedule,
     all_jobs,
+    cancel_waiting,
     change_schedule,
     claim,
     claim_one,
@@ -253,6 +254,23 @@ class TestLastRun:
         succeed(store, again, now=T0 + 4 * MINUTE)
         last = read_schedule(store).last
         assert (last.status, last.error, last.success_at) == ("succeeded", None, T0 + 4 * MINUTE)
+
+    def test_a_schedule_fails_until_a_run_of_it_has_succeeded(self, store: Store) -> None:
+        """Neither the retry of the next run, nor a run that is cancelled, ends it."""
+        add_schedule(store)
+        seen = [read_schedule(store).last.is_failing]
+        boom, done = Failed("boom"), Succeeded()
+        outcomes: list[tuple[Outcome | None, int]] = [(boom, 1), (boom, 0), (boom, 1), (None, 0), (boom, 1), (done, 0)]
+        for n, (outcome, retries) in enumerate([*outcomes, (boom, 1)], 1):
+            now = T0 + n * MINUTE
+            fire(store, now=now)
+            if outcome is None:
+                (waiting,) = (job.id for job in all_jobs(store) if job.state.is_waiting)
+                cancel_waiting(store, waiting, now=now)
+            else:
+                settle_job(store, claim_one(store, now=now), outcome, now=now, retries=retries)
+            seen.append(read_schedule(store).last.is_failing)
+        assert seen == [False, False, True, True, True, True, False, False]
 
     def test_a_run_that_is_given_back_or_snoozed_says_nothing_new(self, store: Store) -> None:
         add_schedule(store)

@@ -208,7 +208,7 @@ def _lane(visit: Visit, lane: Lane, window: Window, x: Any) -> dict[str, Any]:
         "sentence": sentence_of(visit.words, KnownSchedule(lane.schedule, window.now)),
         "state": lane.state,
         "problem": lane.problem,
-        "failing": lane.schedule.last.status == "failed" and lane.state == "on",
+        "failing": lane.schedule.last.is_failing and lane.state == "on",
         "paths": [(tone, paths[tone]) for tone in ("ok", "skip", "next", "late", "run", "bad") if tone in paths],
         "band": band,
         "label": visit.words.text(

@@ -122,7 +122,7 @@ def head_values(visit: Visit, known: KnownSchedule, now: int) -> dict[str, Any]:
         "pause": schedule.silence,
         "own_pause": schedule.pause,
         "until": optional_datetime(schedule.silence.until) if schedule.silence else None,
-        "error": (schedule.last_error or "").partition("\n")[0] if schedule.last.status == "failed" else "",
+        "error": (schedule.last_error or "").partition("\n")[0] if schedule.last.is_failing else "",
         "last_job": schedule.last.job_id,
         "since": optional_datetime(schedule.last.success_at),
         "next": next_of(known, late, now),

@@ -117,7 +117,7 @@ def row(words: Words, schedule: Schedule, lines: Sequence[Occurrence], now: int)
         "tz": schedule.spec.tz,
         "tenant": schedule.spec.tenant,
         "problem": (known.problem or "").partition("\n")[0],
-        "error": (schedule.last_error or "").partition("\n")[0] if last.status == "failed" else "",
+        "error": (schedule.last_error or "").partition("\n")[0] if last.is_failing else "",
         "since": optional_datetime(last.success_at),
         "pause": schedule.silence,
         "until": optional_datetime(schedule.silence.until) if schedule.silence else None,
