@@ -12,8 +12,9 @@ from observe.scraping import scrape
 from rota import failpoints
 from rota.inspector.standing import read_schedules, read_standing
 from rota.model.jobs.outcome import Failed, Succeeded
+from rota.model.micros import SECOND
 from rota.operations.copy import move
-from rota.testing.store_suite.steps import add_schedule, claim_one, fire_due, settle_job
+from rota.testing.store_suite.steps import add_job, add_schedule, claim_one, fire_due, settle_job
 
 MINUTE = 60
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -76,6 +77,24 @@ def run_of(stage, outcome, *, retries=0):
     store, now = stage.app.open(), stage.store.now()
     fire_due(store, now=now)
     assert settle_job(store, claim_one(store, now=now), outcome, now=now, retries=retries) == []
+
+
+def test_the_jobs_of_a_queue_that_is_resumed_have_waited_since_then(every_stage):
+    """Before that, they waited because an operator paused the queue."""
+    stage = every_stage
+    stage.app.alerts.add("mail", when="oldest", queue="mail", after="5m")
+    add_job(stage.app.open(), queue="mail", now=stage.store.now() - 10 * MINUTE * SECOND)
+    stage.node("a")
+    stage.app.queues.pause("mail", by="ann")
+    stage.turn()
+    stage.app.queues.resume("mail", by="ann")
+    stage.skip(20)
+    stage.turn()
+    assert stage.receiver.events == []
+    stage.skip(5 * MINUTE)
+    stage.turn()
+    assert stage.receiver.events == [("pager", "raised", "mail")]
+    assert "since the queue was resumed" in stage.receiver.sent[0][1].text
 
 
 def test_nodes_that_decide_on_the_same_record_raise_one_alert(every_stage):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.inspector.coming import overdue_for
+from rota.inspector.facts.queue import last_audit_record
 from rota.inspector.reading import all_entries, schedules_from
 from rota.inspector.schedule_state import schedule_problem, state_given
 from rota.model.alerts.decide import Kept
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rota.model.alerts.incident import Silence
     from rota.model.alerts.rule import AlertRule
     from rota.model.schedules.schedule import Schedule
-    from rota.store.contract import Store
+    from rota.store.contract import QueueInfo, Store
 
 MOST_READ = 10_000  # schedules that one check reads
 
@@ -30,7 +31,7 @@ def read_snapshot(store: Store, rules: Collection[AlertRule], now: int, since: i
     nodes = store.list_nodes() if kinds & {"queue", "node"} else []
     schedules, is_whole = _schedules(store, rules, now, since) if "schedule" in kinds else ({}, True)
     taken = {queue for node in live_nodes(nodes, now) if "worker" in node.roles for queue in node.queues}
-    queues = _queues(store, rules, taken) if "queue" in kinds else {}
+    queues = _queues(store, rules, taken, now) if "queue" in kinds else {}
     return AlertSnapshot(
         now=now,
         schedules=schedules,
@@ -116,12 +117,13 @@ def _error(schedule: Schedule) -> str:
     return "" if schedule.last.status == "cancelled" else schedule.last_error or ""
 
 
-def _queues(store: Store, rules: Collection[AlertRule], taken: set[str]) -> dict[str, QueueSnapshot]:
+def _queues(store: Store, rules: Collection[AlertRule], taken: set[str], now: int) -> dict[str, QueueSnapshot]:
     found = {
         one.name: QueueSnapshot(
             name=one.name,
             waiting=one.counts.get("queued", 0),
             oldest_at=one.oldest_at,
+            resumed_at=_resumed_at(store, one) if _is_too_old(one, rules, now) else None,
             is_paused=one.is_paused,
             has_worker=one.name in taken,
         )
@@ -129,3 +131,17 @@ def _queues(store: Store, rules: Collection[AlertRule], taken: set[str]) -> dict
     }
     named = {rule.selects for rule in rules if rule.kind == "queue" and rule.is_exact}
     return found | {name: QueueSnapshot(name=name, has_worker=name in taken) for name in named - found.keys()}
+
+
+def _is_too_old(queue: QueueInfo, rules: Collection[AlertRule], now: int) -> bool:
+    """Whether its oldest job has waited for longer than a rule allows, pauses included."""
+    if queue.is_paused or queue.oldest_at is None:
+        return False
+    age = now - queue.oldest_at
+    return any(rule.when == "oldest" and age > rule.after and rule.matches(queue.name) for rule in rules)
+
+
+def _resumed_at(store: Store, queue: QueueInfo) -> int | None:
+    """The end of its last pause. Only the audit has it; None if it was never paused, or the record was pruned."""
+    record = last_audit_record(store, queue.name, "resumed")
+    return None if record is None else record.at

@@ -17,9 +17,10 @@ from rota.store.shared.liveness import live_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rota.model.audit_record import AuditRecord
     from rota.store.contract import Node, QueueInfo, Store
 
-LAST_CHANGES = 10  # audit records of a queue that are searched for its pause
+LAST_CHANGES = 10  # audit records of a queue that are searched for its last pause or resumption
 
 
 class QueuePauseFacts(Struct, kw_only=True):
@@ -62,9 +63,14 @@ def _queue_facts(store: Store, queue: QueueInfo, workers: Sequence[Node]) -> Que
     )
 
 
+def last_audit_record(store: Store, queue: str, verb: str) -> AuditRecord | None:
+    """The newest audit record of a queue with this verb."""
+    found = store.list_audit_records(AuditFilter(subject=subject_of("queue", queue)), limit=LAST_CHANGES).items
+    return next((record for record in found if record.verb == verb), None)
+
+
 def _pause_of(store: Store, queue: QueueInfo) -> QueuePauseFacts | None:
-    found = store.list_audit_records(AuditFilter(subject=subject_of("queue", queue.name)), limit=LAST_CHANGES).items
-    last = next((record for record in found if record.verb == "paused"), None)
+    last = last_audit_record(store, queue.name, "paused")
     if last is None:
         return None
     try:

@@ -25,6 +25,8 @@ FINDINGS = {
     "not_succeeded": "Schedule {id} has not succeeded since {success_at} (limit {limit}).",
     "no_worker": "No live worker takes queue {name}; {waiting}.",
     "oldest": "The oldest job of queue {name} has waited for {age} (limit {limit}).",
+    "oldest_resumed": "The oldest job of queue {name} has waited for {age} since the queue was resumed "
+    "(limit {limit}).",
     "length": "In queue {name}, {waiting} (limit {limit}).",
     "node_gone": "Node {id} is gone: its last heartbeat was at {beat_at}.",
     # Why it has ended.
@@ -73,6 +75,7 @@ class QueueSnapshot(Struct, frozen=True, kw_only=True):
     name: str
     waiting: int = 0
     oldest_at: int | None = None
+    resumed_at: int | None = None  # the end of its last pause, if that is known
     is_paused: bool = False
     has_worker: bool = False  # a live node claims jobs from it
 
@@ -185,13 +188,21 @@ def _queue_finding(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
             else ""
         )
     if rule.when == "oldest":
-        age = 0 if one.oldest_at is None else now - one.oldest_at
-        if age <= rule.after:
-            return ""
-        return finding_text("oldest", name=one.name, age=_rough(age), limit=span_text(rule.after))
+        return _oldest_finding(rule, one, now)
     if one.waiting <= rule.more_than:
         return ""
     return finding_text("length", name=one.name, waiting=_waiting(one), limit=f"{rule.more_than:,}")
+
+
+def _oldest_finding(rule: AlertRule, one: QueueSnapshot, now: int) -> str:
+    if one.oldest_at is None:
+        return ""
+    resumed_at = one.resumed_at or 0
+    age = now - max(one.oldest_at, resumed_at)
+    if age <= rule.after:
+        return ""
+    found = "oldest" if one.oldest_at >= resumed_at else "oldest_resumed"
+    return finding_text(found, name=one.name, age=_rough(age), limit=span_text(rule.after))
 
 
 def _queue_end(rule: AlertRule, subject: str, one: QueueSnapshot | None) -> str:
