@@ -16,6 +16,7 @@ from rota.model.micros import SECOND
 from rota.model.schedules.edit import Edit
 from rota.model.schedules.schedule import Schedule, ScheduleSpec
 from rota.observe.logs import sentence
+from rota.store.contract import JobFilter
 
 
 def add_broken(stage: Stage, name: str = "broken", trigger: str = "cron 99 99 * * *") -> None:
@@ -241,9 +242,34 @@ def test_what_overlaps_is_skipped_and_told(stage, tick):
         scheduler.turn()
     assert stage.states() == ["queued"]
     skipped = [event.data for event in stage.heard if event.name == "schedule.skipped"]
-    assert skipped == [{"schedule_id": "soon", "count": 1, "reasons": {"overlap": 1}}] * 2
+    assert skipped == [{"schedule_id": "soon", "count": 1, "reasons": {"overlap": 1}, "jobs": []}] * 2
     told = [sentence(event) for event in stage.heard if event.name == "schedule.skipped"]
     assert told == ["schedule soon skipped 1 occurrence: an earlier run had not ended (overlap)"] * 2
+
+
+def test_times_that_are_due_together_are_skipped_behind_the_first_which_is_told(stage, tick):
+    """All are within their grace, so none is missed; the first makes the job that the others meet."""
+    stage.app.schedules.put("soon", tick.job(), every("2s"))
+    stage.skip(6)
+    stage.a_scheduler().turn()
+    (job,) = stage.store.list_jobs(JobFilter()).items
+    assert job.fire_at == NOON + 2 * SECOND
+    (skip,) = (event for event in stage.heard if event.name == "schedule.skipped")
+    assert skip.data == {"schedule_id": "soon", "count": 2, "reasons": {"overlap": 2}, "jobs": [job.id]}
+    assert sentence(skip) == (
+        "schedule soon skipped 2 occurrences: several times were due at once, and the job of the first had not ended "
+        "(overlap)"
+    )
+
+
+def test_with_a_grace_below_the_time_between_two_runs_the_newest_runs(stage, tick):
+    stage.app.schedules.put("soon", tick.job(), every("2s"), grace="1s")
+    stage.skip(6)
+    stage.a_scheduler().turn()
+    (job,) = stage.store.list_jobs(JobFilter()).items
+    assert job.fire_at == NOON + 6 * SECOND
+    (skip,) = (event for event in stage.heard if event.name == "schedule.skipped")
+    assert skip.data["reasons"] == {"coalesced": 2}
 
 
 def test_disabled_and_paused_schedules_are_not_looked_at(stage, tick):

@@ -48,6 +48,7 @@ _LOGGERS = {"job": jobs, "schedule": schedules, "document": documents, "alert": 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+BEHIND_FIRST = "several times were due at once, and the job of the first had not ended (overlap)"
 _WHY_SKIPPED = {
     OVERLAP: "an earlier run had not ended (overlap)",
     UNIQUE: "another job held its unique key (unique)",
@@ -103,16 +104,18 @@ def _about_work(event: Event) -> str:
             return f"{job} was cancelled: {data.get('reason')}"
         case "schedule.skipped":
             skipped = counted(int(data.get("count") or 0), "occurrence")
-            return f"schedule {data.get('schedule_id')} skipped {skipped}: {_reasons(data.get('reasons') or {})}"
+            why = _reasons(data.get("reasons") or {}, is_behind_first=bool(data.get("jobs")))
+            return f"schedule {data.get('schedule_id')} skipped {skipped}: {why}"
         case "schedule.refused":
             return _about_a_refusal(event)
         case _:
             return _about_the_store(event)
 
 
-def _reasons(reasons: Mapping[str, int]) -> str:
+def _reasons(reasons: Mapping[str, int], *, is_behind_first: bool) -> str:
     """Why occurrences were skipped; with a number for each reason, if there are several."""
-    words = [(number, _WHY_SKIPPED.get(reason, reason)) for reason, number in reasons.items()]
+    known = {**_WHY_SKIPPED, OVERLAP: BEHIND_FIRST} if is_behind_first else _WHY_SKIPPED
+    words = [(number, known.get(reason, reason)) for reason, number in reasons.items()]
     if len(words) == 1:
         return words[0][1]
     return ", ".join(f"{number:,} because {why}" for number, why in words) or "no reason is known"

@@ -141,8 +141,8 @@ def test_an_overlap_with_a_job_that_was_made_later_says_that_no_scheduler_was_th
     late = accept(a_request(id="one", schedule_id="tick", fire_at=BEFORE, after_at=NOON, reason="fired"), NOW)
     verdict = ask(occurrence=line(reason=overlap_reason("one")), other=late)
     assert verdict.sentence == (
-        "tick at Mon 2026-09-21 14:33:20 UTC: It was missed: no scheduler fired it before Mon 2026-09-21 14:34:20 UTC. "
-        "Other times were open by then, too, and job one of Mon 2026-09-21 14:23:20 UTC was made first. "
+        "tick at Mon 2026-09-21 14:33:20 UTC: It was skipped: no scheduler fired it before Mon 2026-09-21 14:34:20 UTC."
+        " Other times were due by then, too, and job one of Mon 2026-09-21 14:23:20 UTC was made first. "
         f"{RULES['skip']}"
     )
     assert verdict.fix.startswith("Keep a scheduler running")

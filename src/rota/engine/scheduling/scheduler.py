@@ -292,7 +292,10 @@ class Scheduler(Service):
             )
         if result.skipped:
             reasons = _reasons(firing, result)
-            self.events.emit("schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons)
+            jobs = [shot.job.id for shot in firing.shots if shot.job.ahead is None and shot.job.id in result.jobs]
+            self.events.emit(
+                "schedule.skipped", now, schedule_id=schedule.id, count=result.skipped, reasons=reasons, jobs=jobs
+            )
 
     def _emit_unfired(self, schedule: Schedule, now: int, error: str) -> None:
         """Emit that a due schedule could not be fired, once per outage; the next turns try again."""

@@ -51,9 +51,10 @@ def overlap_answer(
 
 
 def _fired_together(live: Job, rule: str, around: Around, values: Values) -> Answer:
-    """Several times were open when a scheduler came back: the first made the job that the others met."""
+    """Several times were due when a scheduler came back, none past its grace: the first made the job that the others
+    met."""
     words = (
-        f"It was missed: no scheduler fired it before {wall_words(live.created_at, around.tz)}. Other times were open "
+        f"It was skipped: no scheduler fired it before {wall_words(live.created_at, around.tz)}. Other times were due "
         f"by then, too, and job {live.id}{_of_time(live, around.tz)} was made first. {rule}"
     )
     fix = f"Keep a scheduler running: `rota run` or `rota scheduler`. {TOGETHER}"
