@@ -199,14 +199,26 @@ def test_a_dry_run_counts_and_changes_nothing(worked):
 
 
 def test_all_that_match_and_fit_are_changed(worked):
-    assert worked("jobs", "cancel", "--where", "since:1h").stdout == "cancelled 2 jobs\n"
-    assert worked("jobs", "retry", "--where", "state:failed").stdout == "retried 1 job\n"
-    refused = worked("jobs", "delete", "--where", "task:jobs.*", code=2).stderr
-    assert "--where matches 3 jobs, and nobody can be asked here" in refused
-    assert "add --yes" in refused
+    assert worked("jobs", "cancel", "--where", "since:1h", "--yes").stdout == "cancelled 2 jobs\n"
+    assert worked("jobs", "retry", "--where", "state:failed", "--yes").stdout == "retried 1 job\n"
     assert worked("jobs", "delete", "--where", "task:jobs.*", "--yes").stdout == "deleted 3 jobs\n"
     assert states(worked) == {"good": "gone", "bad": "queued", "later": "gone", "ready": "gone"}
-    assert worked("jobs", "retry", "--where", "state:failed").stdout == "retried 0 jobs\n"
+    assert worked("jobs", "retry", "--where", "state:failed", "--yes").stdout == "retried 0 jobs\n"
+
+
+@pytest.mark.parametrize(
+    ("verb", "where", "matched"),
+    [
+        ("retry", "state:failed", "1 job, and nobody can be asked here whether to retry it"),
+        ("cancel", "since:1h", "2 jobs, and nobody can be asked here whether to cancel them"),
+        ("delete", "task:jobs.*", "2 jobs, and nobody can be asked here whether to delete them"),
+    ],
+)
+def test_without_a_terminal_a_change_to_all_that_match_needs_yes(worked, verb, where, matched):
+    before = states(worked)
+    said = worked("jobs", verb, "--where", where, code=2).stderr.replace("\n", " ")
+    assert f"--where matches {matched}; add --yes, or look first with --dry-run" in said
+    assert states(worked) == before
 
 
 def test_thousands_are_changed_in_batches(rota, store):
@@ -221,7 +233,7 @@ def test_thousands_are_changed_in_batches(rota, store):
 
     many.fill()
     target.app.close()
-    result = rota("jobs", "cancel", "--where", "task:many.f")
+    result = rota("jobs", "cancel", "--where", "task:many.f", "--yes")
     assert result.stdout == "cancelled 2,500 jobs\n"
     assert "cancel: 1,000 of 2,500" in result.stderr
     assert store.list_queues()[0].totals["cancelled"] == 2500
@@ -249,7 +261,7 @@ def test_jobs_that_moved_meanwhile_are_left_alone_and_told(worked, monkeypatch):
     monkeypatch.setattr(
         SqliteStore, "change_jobs", lambda _, changes: [Refusal(change.id, "lease") for change in changes]
     )
-    result = worked("jobs", "retry", "--where", "state:failed", code=1)
+    result = worked("jobs", "retry", "--where", "state:failed", "--yes", code=1)
     assert result.stdout == "retried 0 jobs\n"
     assert "1 job moved meanwhile" in result.stderr
 

@@ -143,7 +143,10 @@ _BULK_OPTIONS = (
 @on_a_store
 @output_option
 def retry_jobs(app: App, out: Output, **options: Any) -> None:
-    """Put failed or cancelled jobs back into their queue. The beginning of an id is enough if it names one job."""
+    """Put failed or cancelled jobs back into their queue. The beginning of an id is enough if it names one job.
+
+    With --where it asks first. In a script or a pipe it needs --yes.
+    """
     _change(app, RETRY, out, **options)
 
 
@@ -151,7 +154,10 @@ def retry_jobs(app: App, out: Output, **options: Any) -> None:
 @on_a_store
 @output_option
 def cancel_jobs(app: App, out: Output, **options: Any) -> None:
-    """Cancel waiting jobs; ask running ones to stop. The beginning of an id is enough if it names one job."""
+    """Cancel waiting jobs; ask running ones to stop. The beginning of an id is enough if it names one job.
+
+    With --where it asks first. In a script or a pipe it needs --yes.
+    """
     _change(app, CANCEL, out, **options)
 
 
@@ -161,7 +167,7 @@ def cancel_jobs(app: App, out: Output, **options: Any) -> None:
 def delete_jobs(app: App, out: Output, **options: Any) -> None:
     """Delete jobs that have ended. The beginning of an id is enough if it names one job.
 
-    With --where it asks first. In a script or a pipe it cannot ask, and needs --yes.
+    With --where it asks first. In a script or a pipe it needs --yes.
     """
     _change(app, DELETE, out, **options)
 
@@ -235,17 +241,15 @@ def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:
 
 
 def _ask(verb: Verb, number: int) -> None:
-    """Ask for confirmation. A script cannot be asked: for changes that cannot be undone it needs --yes."""
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        if click.confirm(f"{verb.name} {count(number, 'job')}?", err=True):
-            return
+    """Ask for confirmation. Without a terminal nobody can answer: a change to all that match needs --yes then."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(
+            f"--where matches {count(number, 'job')}, and nobody can be asked here whether to {verb.name} "
+            f"{'it' if number == 1 else 'them'}; add --yes, or look first with --dry-run"
+        )
+    if not click.confirm(f"{verb.name} {count(number, 'job')}?", err=True):
         say("nothing was changed")
         click.get_current_context().exit(FAILED)
-    elif verb is DELETE:
-        raise click.UsageError(
-            f"--where matches {count(number, 'job')}, and nobody can be asked here whether to delete them; add --yes, "
-            "or look first with --dry-run"
-        )
 
 
 def _progress(verb: Verb, total: int) -> Callable[[int], None]:
