@@ -50,15 +50,48 @@ def test_the_beginning_of_no_id_is_not_found(rota, two, verb):  # noqa: ARG001 -
     assert "no job has the id 'ffff00', and no id begins with it" in rota("jobs", verb, "ffff00", code=5).stderr
 
 
-def test_a_short_beginning_is_refused_where_not_every_job_was_looked_at(monkeypatch):
-    monkeypatch.setattr(naming, "MOST_JOBS", 2)
+AT = int("01990000000", 16) * 1000  # the instant of ids that begin so, in microseconds
+
+
+def filled(*groups: tuple[int, list[str]]) -> MemoryStore:
+    """A store with jobs: of each group, when it was created and the ids."""
     store = MemoryStore()
     store.open()
-    at = int("0199".ljust(11, "0"), 16) * 1000
-    ids = [f"01990{number:027x}" for number in range(2)]
-    store.add_jobs([NewJob(id=job_id, task="t", payload=b"[]", queue="q") for job_id in ids], now=at)
-    with pytest.raises(BadOption, match="'0199' begins the ids of 2 jobs"):
+    for at, ids in groups:
+        store.add_jobs([NewJob(id=job_id, task="t", payload=b"[]", queue="q") for job_id in ids], now=at)
+    return store
+
+
+def ids_of(start: str, number: int) -> list[str]:
+    return [f"{start}{one:0{28 - len(start)}x}" for one in range(number)]
+
+
+def test_a_beginning_names_a_job_beside_more_jobs_of_that_hour_than_are_read(monkeypatch):
+    monkeypatch.setattr(naming, "MOST_JOBS", 4)
+    later = f"{(AT + 1_800_000_000) // 1000:011x}"
+    wanted = ids_of("01990000000", 1)
+    store = filled((AT, wanted), (AT + 1_800_000_000, ids_of(later, 9)))
+    assert [job_id_from(store, wanted[0][:digits]) for digits in (8, 11, 14, 16)] == wanted * 4
+
+
+def test_a_beginning_is_not_answered_where_not_every_job_could_be_read(monkeypatch):
+    monkeypatch.setattr(naming, "MOST_JOBS", 2)
+    ids = ids_of("01990000000", 3)
+    store = filled((AT, ids))
+    with pytest.raises(BadOption, match="'0199' begins the ids of at least 3 jobs"):
         job_id_from(store, "0199")
-    with pytest.raises(BadOption, match="'01990000000f' is too short to name one of more than 2 jobs"):
-        job_id_from(store, "01990000000f")
+    for name in ("01990000000f", "01990000000f00000000"):
+        with pytest.raises(
+            BadOption, match=f"more than 2 jobs were created within 1 s of the time that '{name}' begins"
+        ):
+            job_id_from(store, name)
     assert job_id_from(store, ids[1]) == ids[1]
+
+
+def test_a_beginning_of_no_job_nearby_says_that_the_jobs_further_away_were_not_searched(monkeypatch):
+    monkeypatch.setattr(naming, "MOST_JOBS", 2)
+    store = filled((AT + 1_800_000_000, ids_of("0199000ffff", 3)))
+    with pytest.raises(
+        BadOption, match="no job whose id begins so was created within 60 s of the time that '01990000'"
+    ):
+        job_id_from(store, "01990000")

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 LEAST = 4  # digits; fewer say nothing
-MOST_JOBS = 20_000  # that are looked at; beyond, nobody knows whether a short prefix is of one job alone
+MOST_JOBS = 20_000  # that one search reads
 SURE = 16  # digits, of which the last are random: no two jobs share them
 MOST_SCHEDULES = 10_000
 MOST_SHOWN = 5
 TIME_DIGITS = 11  # an id begins with its millisecond
-SLACK = 3_600 * SECOND  # between the clock of the caller that made the id and the store's
+SLACKS = (3_600 * SECOND, 60 * SECOND, SECOND)  # between the caller's clock, which the id has, and the store's
 
 _ID = re.compile(r"[0-9a-f]+")
 
@@ -33,14 +33,33 @@ def job_id_from(store: Store, name: str) -> str | None:
         return name
     if len(name) < LEAST or not _ID.fullmatch(name):
         return None
-    looked_at = [job.id for job in matching_jobs(store, _around(name), most=MOST_JOBS)]
-    found = [job_id for job_id in looked_at if job_id.startswith(name)]
-    if len(found) > 1:
-        shown = listed(found[:MOST_SHOWN]) if len(found) <= MOST_SHOWN else f"{', '.join(found[:MOST_SHOWN])} and more"
-        raise BadOption(f"{name!r} begins the ids of {len(found)} jobs; write more of it: {shown}")
-    if len(looked_at) == MOST_JOBS and len(name) < SURE:
-        raise BadOption(f"{name!r} is too short to name one of more than {MOST_JOBS:,} jobs; write more of the id")
-    return found[0] if found else None
+    for slack in SLACKS:  # the widest that can be read whole decides
+        ids = [job.id for job in matching_jobs(store, _around(name, slack), most=MOST_JOBS + 1)]
+        is_cut = len(ids) > MOST_JOBS
+        found = [job_id for job_id in ids if job_id.startswith(name)]
+        if len(found) > 1:
+            raise BadOption(_several(name, found, is_cut=is_cut))
+        if found and (not is_cut or len(name) >= SURE):
+            return found[0]
+        if not is_cut:
+            break
+    if is_cut or slack != SLACKS[0]:
+        raise BadOption(_not_known(name, slack, is_cut=is_cut))
+    return None
+
+
+def _several(name: str, found: list[str], *, is_cut: bool) -> str:
+    shown = listed(found[:MOST_SHOWN]) if len(found) <= MOST_SHOWN else f"{', '.join(found[:MOST_SHOWN])} and more"
+    number = f"at least {len(found):,}" if is_cut else f"{len(found):,}"
+    return f"{name!r} begins the ids of {number} jobs; write more of it: {shown}"
+
+
+def _not_known(name: str, slack: int, *, is_cut: bool) -> str:
+    """The error if the jobs that may have the id are too many to read."""
+    near = f"within {slack // SECOND} s of the time that {name!r} begins with"
+    if is_cut:
+        return f"more than {MOST_JOBS:,} jobs were created {near}, too many to search; write the whole id"
+    return f"no job whose id begins so was created {near}, and there are too many others to search; write the whole id"
 
 
 def one_job_id(store: Store, name: str) -> str:
@@ -59,9 +78,9 @@ def nothing_named(store: Store, name: str) -> ScheduleNotFound:
     return ScheduleNotFound(f"no schedule and no job has the id {name!r}{hint}")
 
 
-def _around(name: str) -> JobFilter:
+def _around(name: str, slack: int) -> JobFilter:
     """The jobs that were created when an id with this beginning was made."""
     digits = name[:TIME_DIGITS]
     first = int(digits.ljust(TIME_DIGITS, "0"), 16) * 1000
     last = int(digits.ljust(TIME_DIGITS, "f"), 16) * 1000
-    return JobFilter(since=first - SLACK, until=last + SLACK)
+    return JobFilter(since=first - slack, until=last + slack)
