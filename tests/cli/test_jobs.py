@@ -8,7 +8,9 @@ import json
 
 import pytest
 
+from rota.cli import jobs
 from rota.errors import BadOption
+from rota.inspector import search
 from rota.inspector.search import filter_from
 from rota.model.jobs.job import State
 from rota.store.contract import LogLine, Refusal
@@ -219,6 +221,23 @@ def test_without_a_terminal_a_change_to_all_that_match_needs_yes(worked, verb, w
     said = worked("jobs", verb, "--where", where, code=2).stderr.replace("\n", " ")
     assert f"--where matches {matched}; add --yes, or look first with --dry-run" in said
     assert states(worked) == before
+
+
+def test_a_search_by_an_argument_says_that_older_jobs_were_not_searched(rota, monkeypatch):
+    for name in ("ann", "bob", "cyd"):
+        rota.enqueue("greet", name)
+    whole = rota("jobs", "list", "--where", "args.0:ann")
+    assert "greet('ann')" in whole.stdout
+    assert whole.stderr == ""
+    monkeypatch.setattr(search, "LOOKED_THROUGH", 2)
+    monkeypatch.setattr(jobs, "LOOKED_THROUGH", 2)
+    nothing = rota("jobs", "list", "--where", "args.0:ann").stderr.replace("\n", " ")
+    assert "no job matches among the newest 2 jobs that the other terms find" in nothing
+    assert "--all searches the older ones too" in nothing
+    assert "--all searches the older ones too" in rota("jobs", "list", "--where", "args.0:cyd").stderr
+    every = rota("jobs", "list", "--where", "args.0:ann", "--all")
+    assert "greet('ann')" in every.stdout
+    assert every.stderr == ""
 
 
 def test_thousands_are_changed_in_batches(rota, store):

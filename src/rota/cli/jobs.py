@@ -20,7 +20,7 @@ from rota.cli.output import Output, say, write
 from rota.cli.words import count, instant_with_millis, printable
 from rota.errors import JobNotFound
 from rota.inspector.facts.job import JobFacts, LineFacts, job_facts, job_page_facts, line_facts
-from rota.inspector.search import LOOKED_THROUGH, found_jobs, search_from
+from rota.inspector.search import LOOKED_THROUGH, found_jobs, has_older, search_from
 from rota.model.micros import datetime_of
 from rota.operations.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, matching_ids
 
@@ -62,18 +62,23 @@ def jobs() -> None:
 @click.option(
     "-n", "--limit", type=click.IntRange(1), metavar="N", default=50, help="Show this many at most.  [default: 50]"
 )
+@click.option("--all", "is_all", is_flag=True, help=f"Search arguments in all jobs, not the newest {LOOKED_THROUGH:,}.")
 @on_a_store
 @output_option
-def list_jobs(app: App, where: str, limit: int, out: Output) -> None:
+def list_jobs(app: App, where: str, limit: int, out: Output, *, is_all: bool) -> None:
     """List jobs, newest first."""
     store, shown = app.open(), internals(app).redaction
     search = search_from(where, store.now())
-    found = list(found_jobs(store, search, shown, internals(app).registry.parameters_of, most=limit + 1))
+    parameters, look = internals(app).registry.parameters_of, None if is_all else LOOKED_THROUGH
+    found = list(found_jobs(store, search, shown, parameters, most=limit + 1, look=look))
     now = datetime_of(store.now())
-    empty = f"no job matches{_full_name(search)}" if where else f"{store.describe()} has no jobs"
+    is_cut = look is not None and len(found) <= limit and has_older(store, search)
+    newest = f"newest {LOOKED_THROUGH:,} jobs that the other terms find"
+    among = f" among the {newest}" if is_cut else ""
+    empty = f"no job matches{among}{_full_name(search)}" if where else f"{store.describe()} has no jobs"
     out.rows(found[:limit], columns(now, shown), JobFacts, lambda job: job_facts(job, shown), empty=empty)
-    if not search.is_by_index:
-        say(f"arguments and attempts are searched in the newest {LOOKED_THROUGH:,} jobs that match otherwise")
+    if is_cut:
+        say(f"only the {newest} were searched; --all searches the older ones too")
     if len(found) > limit:
         say(f"these are the newest {limit:,}; there are more: raise --limit, or narrow --where")
 

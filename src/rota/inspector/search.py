@@ -2,7 +2,8 @@
 
 State, task, queue, schedule, key, time and two or more attempts are found by the stores' indexes. Arguments are not,
 nor are 0 or 1 attempts, which most jobs have: such a search reads the newest jobs that the rest of it finds. A page
-reads 1,500 jobs, says so, and its cursor continues; a list of the command line reads 10,000.
+reads 1,500 jobs, says so, and its cursor continues; a list of the command line reads
+10,000, or all if that is asked for.
 """
 
 from __future__ import annotations
@@ -115,19 +116,32 @@ def search_jobs(
 
 
 def found_jobs(
-    store: Store, search: Search, redaction: Redaction, parameters: Parameters, *, most: int | None = None
+    store: Store,
+    search: Search,
+    redaction: Redaction,
+    parameters: Parameters,
+    *,
+    most: int | None = None,
+    look: int | None = LOOKED_THROUGH,
 ) -> Iterator[Job]:
-    """All jobs that a search finds, newest first; terms without an index are searched for in the newest 10,000."""
+    """All jobs that a search finds, newest first; terms without an index are searched for in the newest `look` jobs."""
     if search.is_by_index:
         yield from matching_jobs(store, search.where, most=most)
         return
     number = 0
-    for job in matching_jobs(store, search.where, most=LOOKED_THROUGH):
+    for job in matching_jobs(store, search.where, most=look):
         if number == most:
             return
         if search.fits(job, redaction, parameters):
             number += 1
             yield job
+
+
+def has_older(store: Store, search: Search) -> bool:
+    """Whether there are jobs that a search by terms without an index leaves out, because it reads only the newest."""
+    if search.is_by_index:
+        return False
+    return store.count_jobs(search.where, limit=LOOKED_THROUGH + 1) > LOOKED_THROUGH
 
 
 def filter_from(text: str, now: int) -> JobFilter:
