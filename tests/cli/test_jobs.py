@@ -9,14 +9,23 @@ import json
 import pytest
 
 from rota.cli import jobs
+from rota.cli.job_page import columns, run_words
 from rota.errors import BadOption
 from rota.inspector import search
 from rota.inspector.search import filter_from
-from rota.model.jobs.job import State
+from rota.model.jobs.job import NewJob, State, accept
+from rota.model.jobs.outcome import Failed, Returned
+from rota.model.jobs.retry import Backoff, RetryPolicy
+from rota.model.jobs.settle import apply, claim, promote, settle
+from rota.model.micros import datetime_of
+from rota.model.secrets.redaction import DEFAULT
 from rota.store.contract import LogLine, Refusal
 from rota.store.sqlite import SqliteStore
 
 HOUR = 3_600_000_000
+SECOND = 1_000_000
+NO_RETRY = RetryPolicy(retries=0)
+ONE_RETRY = RetryPolicy(retries=1, backoff=Backoff(first=SECOND, factor=1.0))
 
 
 @pytest.fixture
@@ -221,6 +230,27 @@ def test_without_a_terminal_a_change_to_all_that_match_needs_yes(worked, verb, w
     said = worked("jobs", verb, "--where", where, code=2).stderr.replace("\n", " ")
     assert f"--where matches {matched}; add --yes, or look first with --dry-run" in said
     assert states(worked) == before
+
+
+def a_running(at: int):
+    job = accept(NewJob(id="one", task="t", payload=b"[]"), 0)
+    return claim(job, "worker-1", at, at + HOUR)
+
+
+def test_a_job_that_a_worker_returned_waits_since_then():
+    job = apply(settle(a_running(10 * SECOND), Returned(), NO_RETRY, 50 * SECOND, 0.0))
+    when = next(column for column in columns(datetime_of(60 * SECOND), DEFAULT) if column.title == "when")
+    assert when.cell(job) == "waits 10 s"
+
+
+def test_a_run_of_several_attempts_is_counted_whole():
+    assert run_words(accept(NewJob(id="one", task="t", payload=b"[]"), 0)) == ""
+    once = apply(settle(a_running(SECOND), Failed("Boom: it broke"), NO_RETRY, 4 * SECOND, 0.0))
+    assert run_words(once) == "after 3 s"
+    waits = apply(settle(a_running(SECOND), Failed("Boom: it broke"), ONE_RETRY, 4 * SECOND, 0.0))
+    again = claim(promote(waits, 10 * SECOND), "worker-1", 10 * SECOND, HOUR)
+    twice = apply(settle(again, Failed("Boom: it broke"), ONE_RETRY, 12 * SECOND, 0.0))
+    assert run_words(twice) == "after 2 attempts in 11 s"
 
 
 def test_a_search_by_an_argument_says_that_older_jobs_were_not_searched(rota, monkeypatch):

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.app import internals
+from rota.cli.job_page import run_words
 from rota.cli.options import app_option, check_fine_duration, find_store, open_shared, output_option, store_option
 from rota.cli.output import Output, say, warn
 from rota.cli.target import check_tasks, load_target
@@ -188,8 +189,8 @@ def _warn_if_nobody_works(store: Store, queue: str) -> None:
 
 def _tell_end(record: JobRecord, facts: EnqueuedFacts, out: Output) -> None:
     """The result on stdout; a job that failed is an error of its own."""
-    if record.started_at is not None and record.finished_at is not None:
-        say(f"{record.state} after {span((record.finished_at - record.started_at) / SECOND)}, job {record.id}")
+    if words := run_words(record):
+        say(f"{record.state} {words}, job {record.id}")
     if out.form != "table" or record.state is State.SUCCEEDED:
         out.page(facts, lambda: [msgspec.json.encode(facts.result).decode()])
     if record.state is not State.SUCCEEDED:

@@ -16,6 +16,7 @@ from rota.inspector.facts.job import job_problem
 from rota.model.jobs.job import State, history_of
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND, datetime_of
+from rota.model.why.job import ready_at, span_of_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,8 +81,10 @@ def _when(job: Job, now: datetime) -> str:
             return f"due {relative(datetime_of(job.run_at), now)}"
         case State.RUNNING:
             return f"for {_since(job.started_at, now)}"
-        case State.QUEUED | State.HELD:
-            return f"waits {_since(job.queued_at or job.run_at, now)}"
+        case State.QUEUED:
+            return f"waits {_since(ready_at(job), now)}"
+        case State.HELD:
+            return f"waits {_since(history_of(job)[-1].at, now)}"
         case _:
             return relative(datetime_of(job.finished_at or job.created_at), now)
 
@@ -122,9 +125,18 @@ def _rows(job: Job, now: datetime) -> Iterator[list[str]]:
 
 
 def _took(job: Job) -> str:
-    if job.started_at is None or job.finished_at is None:
+    words = run_words(job)
+    return f", {words}" if words else ""
+
+
+def run_words(job: Job) -> str:
+    """How long a job that has ended ran: after 14 ms, or after 4 attempts in 5.1 s; "" if it never ran."""
+    took = span_of_attempts(job)
+    if took is None:
         return ""
-    return f", after {span((job.finished_at - job.started_at) / SECOND)}"
+    if job.attempts < 2:
+        return f"after {span(took / SECOND)}"
+    return f"after {count(job.attempts, 'attempt')} in {span(took / SECOND)}"
 
 
 def _attempts(job: Job) -> str:

@@ -521,6 +521,12 @@ JOBS = {
         "waiting",
         "The job waits in the queue default for a free worker. It has been ready for 11 m.",
     ),
+    "returned": (
+        lambda: ended_with(Returned(), NOW - 30 * SECOND),
+        {},
+        "waiting",
+        "The job waits in the queue default for a free worker. It has been ready for 30 s.",
+    ),
     "paused": (
         queued,
         {"is_queue_paused": True},

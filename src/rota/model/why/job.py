@@ -125,7 +125,8 @@ def _ended(job: Job, tz: str) -> Answer:
     tries = f" after {counted(job.attempts, 'attempt')}" if job.attempts else ""
     values: Values = {"at": iso_text(job.finished_at or job.created_at), "attempts": job.attempts}
     if job.state is State.SUCCEEDED:
-        took = f" It ran for {span_words((job.finished_at or 0) - job.started_at)}." if job.started_at else ""
+        ran_for = "It ran" if job.attempts < 2 else "The last one ran"
+        took = f" {ran_for} for {span_words((job.finished_at or 0) - job.started_at)}." if job.started_at else ""
         ran = seconds_of((job.finished_at or 0) - job.started_at) if job.started_at else None
         words = f"It succeeded at {at}{tries}.{took}"
         return Answer(outcome="succeeded", words=words, code="succeeded", values={**values, "ran": ran})
@@ -260,8 +261,8 @@ def seconds_of(micros: int) -> float:
 
 
 def ready_at(job: Job) -> int:
-    """Since when a queued job may be claimed."""
-    return max(job.run_at, job.queued_at or 0, job.created_at)
+    """Since when a queued job may be claimed: since it became ready last, if a worker had it before."""
+    return max(job.run_at, history_of(job)[-1].at)
 
 
 def first_line(error: str | None) -> str:
@@ -275,6 +276,12 @@ def first_run_at(job: Job) -> int | None:
         if move.state is State.RUNNING and (after is None or _cause_of(after) != "unknown task"):
             return move.at
     return None
+
+
+def span_of_attempts(job: Job) -> int | None:
+    """How long a job that has ended took from the start of its first attempt, in microseconds; None if it never ran."""
+    began = first_run_at(job)
+    return None if began is None or job.finished_at is None else max(0, job.finished_at - began)
 
 
 def doing_at(job: Job, at: int, tz: str) -> Doing:

@@ -134,10 +134,10 @@ def _headline(visit: Visit, job: JobPageFacts, life: list[Stage]) -> str:
         case State.RUNNING:
             return text("job.for_attempt", span=span(last.seconds), attempt=last.attempt)
         case State.SUCCEEDED | State.FAILED | State.CANCELLED:
-            ran = next((stage.seconds for stage in reversed(life) if stage.ending is not None), None)
-            if ran is None:
+            began = next((stage.start for stage in life if stage.ending not in {None, "unknown"}), None)
+            if began is None:
                 return text("job.never_ran")
-            return text("job.after", span=span(ran), n=max(1, job.attempts))
+            return text("job.after", span=span((last.end - began).total_seconds()), n=max(1, job.attempts))
         case State.SCHEDULED:
             return text("job.due", time=visit.words.time(job.run_at))
         case _:
