@@ -59,6 +59,12 @@ def test_the_key_of_its_jobs_is_said_by_hand(synced):
     assert key() == ("other", None)
 
 
+def test_a_schedule_that_was_added_by_hand_is_edited_instead(synced):
+    add = ("schedules", "add", "mine", "greet", "a", "--every", "5m")
+    synced(*add)
+    assert "`rota schedules edit mine` changes it" in synced(*add, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -73,7 +79,11 @@ def test_the_key_of_its_jobs_is_said_by_hand(synced):
             2,
             "end lies before its start",
         ),
-        (["add", "report", "greet", "a", "--every", "5m"], 2, "`rota schedules edit report` changes it"),
+        (
+            ["add", "report", "greet", "a", "--every", "5m"],
+            6,
+            "is defined by the code of app 'app', so you cannot change it; edit it there, or choose another id",
+        ),
         (["edit", "nobody", "--queue", "mail"], 5, "no schedule has the id 'nobody'"),
         (["add", "x", "greet", "a", "--every", "5m", "--key-for", "1h"], 2, "needs a key="),
         (["add", "x", "greet", "a", "--every", "5m", "--key", "k", "--key-for", "0s"], 2, "between 1ms and 100 years"),

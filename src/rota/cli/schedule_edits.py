@@ -17,6 +17,7 @@ from rota.inspector.schedule_warnings import schedule_warnings
 from rota.model.micros import datetime_of
 from rota.model.names import check_schedule_id
 from rota.model.schedules.never import why_never
+from rota.model.schedules.origin import check_origin
 from rota.model.schedules.schedule import Origin
 from rota.operations.specs import make_spec
 
@@ -36,7 +37,8 @@ def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, .
     trigger = trigger_of(options, lambda: _zone(app, options, app.settings.tz))
     if trigger is None:
         raise click.UsageError("when is it to run? Give one of --cron, --every, --calendar and --once")
-    if app.open().get_schedules([check_schedule_id(schedule_id)]):
+    for existing in app.open().get_schedules([check_schedule_id(schedule_id)]):
+        check_origin(existing, Origin(), "change", "edit it there, or choose another id")
         raise click.UsageError(f"schedule {schedule_id!r} exists; `rota schedules edit {schedule_id}` changes it")
     task = internals(app).registry.get(task_name)
     arguments = read_arguments(task, words)
