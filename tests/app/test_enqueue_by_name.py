@@ -62,6 +62,8 @@ def test_the_signature_and_the_options_of_a_task_that_the_app_has_count(make_app
     assert app.enqueue("mail.send", "ann").queue == "mail"
     assert app.enqueue("send", to="ann").existed  # the bare name, and the key that its arguments make
     with pytest.raises(BadPayload, match=r"mail.send\(to: str\) -> None: missing a required argument: 'to'"):
+        app.enqueue("mail.send")
+    with pytest.raises(BadPayload, match=r"got an unexpected keyword argument 'too'; did you mean to\?"):
         app.enqueue("mail.send", too="ann")
 
 

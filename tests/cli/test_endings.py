@@ -48,6 +48,11 @@ def test_2_usage(rota):
     assert "error: minute field '61'" in rota("next", "61 * * * *", code=2).stderr
 
 
+def test_2_a_form_of_output_that_is_written_as_an_option_is_corrected(rota):
+    assert rota("jobs", "list", "--json", code=2).stderr.splitlines()[-1] == "hint: `-o json` writes that form"
+    assert "writes that form" not in rota("migrate", "--json", code=2).stderr
+
+
 def test_2_an_unknown_command_is_answered_with_the_one_that_was_meant(rota):
     assert "rota has no command 'jbos'; did you mean 'jobs'?" in rota("jbos", code=2).stderr
     assert "rota jobs has no command 'lst'; did you mean 'list'?" in rota("jobs", "lst", code=2).stderr

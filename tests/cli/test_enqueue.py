@@ -95,7 +95,11 @@ def test_a_wait_in_json_has_the_result_or_the_error(rota, started):
         (["greet"], "missing a required argument: 'name'"),
         (["greet", "ann", "--at", "tomorrow"], "'tomorrow' is not a time; write it as 2026-10-14T09:00Z"),
         (["greet", "ann", "--at", "2099-01-01T09:00"], "has no timezone, so it names no instant; add one, as in 2099"),
-        (["greet", "ann", "--in", "5"], "duration '5' is not understood; write it as '90s'"),
+        (
+            ["greet", "ann", "--in", "5"],
+            "invalid value for '--in': duration '5' is not understood; write it as '90s', '1h30m', '250ms' or '0.5s'\n",
+        ),
+        (["greet", "nmae=ann"], "got an unexpected keyword argument 'nmae'; did you mean name?"),
         (["greet", "ann", "--in", "5m", "--at", "2099-01-01T09:00Z"], "--at and --in both say when"),
         (["greet", "ann", "--priority", "500"], "must be a whole number from -100 to 100"),
         (["greet", "ann", "--priority", "urgent"], "or low, normal or high"),

@@ -315,5 +315,11 @@ def test_jobs_that_moved_meanwhile_are_left_alone_and_told(worked, monkeypatch):
     assert "1 job moved meanwhile" in result.stderr
 
 
+def test_a_time_that_is_not_understood_is_answered_with_both_forms():
+    said = "'yesterday' is not a time; write how long ago, such as 2h, or a time, such as 2026-10-14T09:00Z"
+    with pytest.raises(BadOption, match=said):
+        filter_from("since:yesterday", 0)
+
+
 def test_only_states_that_exist_are_offered():
     assert filter_from("state:queued,running", 0).states == (State.QUEUED, State.RUNNING)

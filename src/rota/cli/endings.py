@@ -11,7 +11,7 @@ import traceback
 
 import click
 
-from rota.cli.output import say
+from rota.cli.output import FORMS, say
 from rota.cli.target import BrokenTarget, trace_of
 from rota.errors import BadSettings, JobNotFound, ResultTimeout, RotaError, ScheduleNotFound, TenantNotFound
 from rota.tasks.middleware import error_of_middleware
@@ -78,8 +78,15 @@ def _in_our_words(err: click.ClickException) -> str:
 def _usage_hint(err: click.UsageError) -> str:
     if isinstance(err, click.NoSuchOption) and err.option_name[1:2].isdigit():
         return f"put -- before arguments that begin with a dash, as in `-- {err.option_name}`"
+    if isinstance(err, click.NoSuchOption) and err.ctx is not None and _is_form(err.option_name, err.ctx.command):
+        return f"`-o {err.option_name.lstrip('-')}` writes that form"
     path = err.ctx.command_path if err.ctx else "rota"
     return f"`{path} --help` shows how it is used"
+
+
+def _is_form(option: str, command: click.Command) -> bool:
+    """Whether it names a form of output that the command can write."""
+    return option.lstrip("-") in FORMS and any(one.name == "out" for one in command.params)
 
 
 def _unexpected(err: BaseException) -> int:

@@ -15,11 +15,12 @@ from rota.cli.target import load_target, make_importable, target_from
 from rota.cli.words import listed
 from rota.config.environment import CONFIG
 from rota.config.loader import resolve
-from rota.errors import BadSettings, StoreError
+from rota.errors import BadDuration, BadSettings, StoreError
 from rota.model.micros import fine_span_of, span_of
 from rota.operations.audit import whoami
 from rota.operations.copy import with_namespace
 from rota.store.urls import store_from_url
+from rota.triggers.duration import OR_IN_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,17 +97,24 @@ def store_option(function: Callable[..., None]) -> Callable[..., None]:
     return _store_option(config_option(function))
 
 
-def check_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+def check_duration(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     """Refuse a text that is no duration, before anything is done."""
-    if text is not None:
-        span_of(text)
-    return text
+    return _checked(span_of, context, option, text)
 
 
-def check_fine_duration(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """Like check_duration, but also accepts less than a second, and an empty text."""
+def check_fine_duration(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """Like check_duration, but also accepts less than a second."""
+    return _checked(fine_span_of, context, option, text)
+
+
+def _checked(
+    span: Callable[[str], int], context: click.Context, option: click.Parameter, text: str | None
+) -> str | None:
     if text is not None:
-        fine_span_of(text)
+        try:
+            span(text)
+        except BadDuration as err:
+            raise click.BadParameter(str(err).removesuffix(OR_IN_PYTHON), context, option) from err
     return text
 
 

@@ -35,4 +35,15 @@ def past_from(field: str, text: str, now: int) -> int:
     """A point in the past, in microseconds: a duration counts back from now ("2h"), anything else is an instant."""
     if text[:1].isdigit() and text[-1:] in set("wdhms"):
         return now - span_of(text)
-    return check_instant(field, instant_from(text))
+    try:
+        return check_instant(field, instant_from(text))
+    except NaiveDatetime:
+        raise
+    except BadOption as err:
+        raise BadOption(
+            sentence(
+                "time.past",
+                "{text!r} is not a time; write how long ago, such as 2h, or a time, such as 2026-10-14T09:00Z",
+                text=text,
+            )
+        ) from err

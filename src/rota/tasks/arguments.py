@@ -90,8 +90,10 @@ class Signature:
         try:
             self._signature.bind(*args, **kwargs)
         except TypeError as err:
+            unknown = next(self._unknown_keywords(kwargs), None)  # named first: it is the cause of a missing one
+            said = err if unknown is None else unknown
             raise BadPayload(
-                sentence("arguments.misfit", "{task}{shape}: {error}", task=self._name, shape=self.shape, error=err)
+                sentence("arguments.misfit", "{task}{shape}: {error}", task=self._name, shape=self.shape, error=said)
             ) from err
 
     def check_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -198,14 +200,9 @@ class Signature:
 
         If a person wrote the call into a file, which no type checker reads, plain hints such as `int` count too.
         """
-        wrong = set()
-        if not any(one.kind is one.VAR_KEYWORD for one in self.parameters.values()):
-            wrong = {name for name in call.kwargs if not self._takes_keyword(name)}
-        for name in sorted(wrong):
-            close = get_close_matches(name, self.parameters, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            yield f"{self._name}{self.shape}: got an unexpected keyword argument '{name}'{hint}"
-        taken = {name: value for name, value in call.kwargs.items() if name not in wrong}
+        for unknown in self._unknown_keywords(call.kwargs):
+            yield f"{self._name}{self.shape}: {unknown}"
+        taken = {name: value for name, value in call.kwargs.items() if self._takes_keyword(name)}
         try:
             bound = self._signature.bind_partial(*call.args, **taken)
         except TypeError as err:
@@ -220,9 +217,19 @@ class Signature:
             if name in bound.arguments and (misfit := self._misfit_of(name, bound.arguments[name], hint)):
                 yield misfit
 
+    def _unknown_keywords(self, kwargs: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with each argument whose name the function does not know."""
+        for name in sorted(kwargs):
+            if not self._takes_keyword(name):
+                close = get_close_matches(name, self.parameters, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                yield f"got an unexpected keyword argument '{name}'{hint}"
+
     def _takes_keyword(self, name: str) -> bool:
         one = self.parameters.get(name)
-        return one is not None and one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}
+        if one is not None and one.kind in {one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY}:
+            return True
+        return any(other.kind is other.VAR_KEYWORD for other in self.parameters.values())
 
     def _misfit_of(self, name: str, value: Any, hint: Any) -> str:
         try:

@@ -18,6 +18,7 @@ _WHOLE = re.compile(r"(?:[0-9]{1,10}[wdhms]){1,5}", re.ASCII)
 _FINE_PART = re.compile(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(ms|[wdhms])", re.ASCII)
 _FINE_WHOLE = re.compile(r"(?:[0-9]{1,10}(?:\.[0-9]{1,9})?(?:ms|[wdhms])){1,6}", re.ASCII)
 _FINE_UNITS = {**{unit: size * 1_000 for unit, size in UNITS.items()}, "ms": 1}
+OR_IN_PYTHON = ", or give a timedelta"  # the end of a fix, which a command line leaves out
 _HOW = sentence("duration.how", "write it as '90s', '5m', '1h30m', '2d' or '1w', or give a timedelta")
 _WHOLE_HOW = sentence(
     "duration.whole_how", "the least is '1s'; write smaller units for parts, such as '90s' for 1.5m or '1h30m' for 1.5h"
