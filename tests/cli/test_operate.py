@@ -57,6 +57,14 @@ def test_nodes_are_alive_or_silent(rota, started, store):
     assert "60 s ago" in text
 
 
+def test_a_silent_node_runs_nothing(rota, store):
+    gone = Node(id="gone", host="h", pid=1, roles=("worker",), concurrency=16, running=2, started_at=1)
+    store.record_heartbeat(gone, now=store.now() - 60_000_000)
+    (facts,) = rota.data("nodes", "list")
+    assert (facts["state"], facts["running"], facts["concurrency"]) == ("silent", 0, 16)
+    assert "of 16" not in rota("nodes", "list").stdout
+
+
 def test_a_store_without_nodes_says_how_to_start_one(rota):
     rota("migrate")
     assert rota("nodes", "list").stderr == "no node is running; `rota run TARGET` starts one\n"

@@ -181,11 +181,18 @@ def _node_columns(now: datetime) -> list[Column[Node]]:
         Column("state", lambda node: node_problem(node) or _node_state(node, now), "wrap"),
         Column("roles", lambda node: ", ".join(node.roles), "wrap"),
         Column("queues", lambda node: ", ".join(node.queues) or "-", "wrap"),
-        Column("running", lambda node: f"{node.running} of {node.concurrency}" if node.concurrency else "-"),
+        Column("running", lambda node: _running(node, now)),
         Column("app", lambda node: f"{node.app} {node.version}".strip(), dropped=3),
         Column("up", lambda node: span((now - datetime_of(node.started_at)).total_seconds()), dropped=2),
         Column("heard of", lambda node: relative(datetime_of(node.beat_at), now), dropped=1),
     ]
+
+
+def _running(node: Node, now: datetime) -> str:
+    """Nothing for a silent node: what it said last is no longer true."""
+    if not node.concurrency or not is_alive(node, micros_of(now)):
+        return "-"
+    return f"{node.running} of {node.concurrency}"
 
 
 def _node_state(node: Node, now: datetime) -> str:

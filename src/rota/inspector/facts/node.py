@@ -35,10 +35,13 @@ class NodeFacts(Struct, kw_only=True):
 
 
 def node_facts(node: Node, now: int) -> NodeFacts:
+    """The facts of a node. A silent one runs nothing as far as is known: its jobs are given to others."""
+    is_here = is_alive(node, now)
     return filled(
         NodeFacts,
         node,
-        state="alive" if is_alive(node, now) else "silent",
+        state="alive" if is_here else "silent",
+        running=node.running if is_here else 0,
         roles=list(node.roles),
         queues=list(node.queues),
         tasks=list(node.tasks),
