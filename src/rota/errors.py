@@ -261,6 +261,7 @@ class ResultTimeout(RotaError, TimeoutError):
     """A result did not come in time; the job continues."""
 
     exit_code = 8
+    job_id: str = ""
 
 
 class MiddlewareError(RotaError):

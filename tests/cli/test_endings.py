@@ -115,7 +115,8 @@ def test_7_the_job_failed(rota, started):
 def test_8_timed_out(rota):
     result = rota("enqueue", "greet", "ann", "--wait", "--timeout", "1s", "--app", "jobs.py", code=8)
     assert "no worker takes queue default at the moment" in result.stderr
-    assert "is still queued after 1s; it goes on\nhint: `rota jobs show ID`" in result.stderr
+    job_id = rota.data("jobs", "list")[0]["id"]
+    assert f"is still queued after 1s; it goes on\nhint: `rota jobs show {job_id}` shows" in result.stderr
 
 
 def test_help_is_in_sections_and_short(rota):

@@ -121,6 +121,22 @@ def test_a_misspelt_queue_is_paused_with_a_warning_that_names_the_right_one(rota
     assert "warning" not in rota("queues", "pause", "mail").stderr  # a task names it
 
 
+def test_a_queue_that_was_never_there_is_not_resumed(rota, monkeypatch):
+    monkeypatch.setenv("ROTA_APP", "jobs.py")
+    rota("migrate")
+    said = rota("queues", "resume", "mial").stderr.replace("\n", " ")
+    assert said == "warning: no job, worker or task has used a queue mial, and it is not paused; did you mean mail? "
+
+
+def test_why_says_for_which_reason_a_queue_is_paused(rota):
+    job_id = rota.enqueue("send", "ann")
+    rota("queues", "pause", "mail", "--reason", "the relay is down.")
+    assert "in the queue mail, which is paused: the relay is down. It has been" in rota.data("why", job_id)["sentence"]
+    rota("queues", "resume", "mail")
+    rota("queues", "pause", "mail")
+    assert "in the queue mail, which is paused. It has been" in rota.data("why", job_id)["sentence"]
+
+
 def test_audit_records_of_jobs_and_tokens_are_words(rota):
     job_id = rota.enqueue("divide", "1", "0")
     rota.work()

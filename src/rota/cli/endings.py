@@ -22,7 +22,6 @@ MOST_COMPLAINTS = 10
 
 HINTS: dict[type[RotaError], str] = {
     JobNotFound: "`rota jobs list` shows the jobs that are kept",
-    ResultTimeout: "`rota jobs show ID` shows what became of it, `rota nodes list` who works",
     ScheduleNotFound: "`rota schedules list` shows those that exist",
     TenantNotFound: "`rota tenants list` shows those that exist",
 }
@@ -42,7 +41,7 @@ def report_error(err: BaseException) -> int:
         case BadSettings() if len(err.complaints) > 1:
             return _errors(err)
         case RotaError():
-            return _error(str(err), hint=HINTS.get(type(err), ""), code=err.exit_code)
+            return _error(str(err), hint=_hint(err), code=err.exit_code)
         case click.Abort() | KeyboardInterrupt():
             return _error("interrupted", code=INTERRUPTED)
         case click.UsageError():
@@ -51,6 +50,12 @@ def report_error(err: BaseException) -> int:
             return _error(_in_our_words(err), code=err.exit_code)
         case _:
             return _unexpected(err)
+
+
+def _hint(err: RotaError) -> str:
+    if isinstance(err, ResultTimeout):
+        return f"`rota jobs show {err.job_id or 'ID'}` shows what became of it, `rota nodes list` who works"
+    return HINTS.get(type(err), "")
 
 
 def _error(message: str, *, hint: str = "", code: int) -> int:

@@ -119,6 +119,9 @@ def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bo
     checked = [check_name("queue", name) for name in names]
     known = _known_queues(app)
     for name in checked:
+        if not paused and name not in known:
+            warn(f"no job, worker or task has used a queue {name}, and it is not paused{_meant_queue(name, known)}")
+            continue
         if paused:
             app.queues.pause(name, reason=reason, by=by)
         else:
@@ -126,7 +129,7 @@ def _pause(app: App, names: tuple[str, ...], by: str, out: Output, *, paused: bo
         done = "paused" if paused else "resumed"
         say(f"{done} queue {name}")
         if name not in known:
-            warn(f"no job, worker or task has used a queue {name} yet{_meant_queue(name, known, paused=paused)}")
+            warn(f"no job, worker or task has used a queue {name} yet{_meant_queue(name, known, paused=True)}")
     if out.form != "table":
         changed = [queue for queue in store.list_queues() if queue.name in names]
         out.rows(queues_facts(store, changed), [], QueueFacts, _same, empty="")
@@ -140,7 +143,7 @@ def _known_queues(app: App) -> set[str]:
     return {queue.name for queue in store.list_queues()} | taken | named
 
 
-def _meant_queue(name: str, known: set[str], *, paused: bool) -> str:
+def _meant_queue(name: str, known: set[str], *, paused: bool = False) -> str:
     close = meant(name, sorted(known))
     if close is None:
         return "; it stays paused for the first job" if paused else ""

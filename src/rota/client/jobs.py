@@ -55,7 +55,9 @@ Logs = list[LogEntry]
 def result_timeout(job: JobRecord, timeout: str | timedelta | float | None) -> ResultTimeout:
     """The error of a caller whose wait for a job's result has ended without one."""
     waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
-    return ResultTimeout(f"job {job.id} ({job.task}) is still {job.state} after {waited}; it goes on")
+    err = ResultTimeout(f"job {job.id} ({job.task}) is still {job.state} after {waited}; it goes on")
+    err.job_id = job.id
+    return err
 
 
 def _state(name: str) -> State:

@@ -56,6 +56,7 @@ class Around(Struct, frozen=True, kw_only=True):
     has_worker: bool = True  # for its queue
     knows_task: bool = True  # some worker does
     is_queue_paused: bool = False
+    pause_reason: str = ""  # why it is paused, if a reason was given
     seal: Sealed | None = None  # why the store accepts no work
 
 
@@ -229,7 +230,9 @@ def _in_queue(job: Job, around: Around) -> Answer:
     since = f" It has been ready for {span_words(around.now - ready_at(job))}."
     values: Values = {"queue": queue, "ready": seconds_of(around.now - ready_at(job))}
     if around.is_queue_paused:
-        words = f"The job waits in the queue {queue}, which is paused.{since}"
+        why = f": {around.pause_reason.rstrip('.')}" if around.pause_reason else ""
+        words = f"The job waits in the queue {queue}, which is paused{why}.{since}"
+        values |= {"reason": around.pause_reason} if around.pause_reason else {}
         fix = f"`rota queues resume {queue}`."
         return Answer(outcome="waiting: queue paused", words=words, fix=fix, code="waiting.queue_paused", values=values)
     if around.seal is not None:
