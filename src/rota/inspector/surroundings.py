@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.inspector.changes import list_changes
-from rota.model.audit_record import subject_of
+from rota.inspector.facts.queue import pause_of
 from rota.model.jobs.job import State
-from rota.model.secrets.redaction import DEFAULT
 from rota.model.why.job import Around, JobVerdict, Sealed, why_job
 from rota.store.shared.liveness import live_nodes
 
@@ -35,25 +33,17 @@ def around(store: Store, queue: str, task: str, now: int, tz: str = "UTC") -> Ar
     alive = live_nodes(store.list_nodes(), now)
     workers = [node for node in alive if _takes_from(node, queue)]
     info = next((info for info in store.list_queues() if info.name == queue), None)
-    is_paused = info is not None and info.is_paused
+    pause = pause_of(store, info) if info is not None else None
     return Around(
         now=now,
         tz=tz,
         has_scheduler=any("scheduler" in node.roles for node in alive),
         has_worker=bool(workers),
         knows_task=any(task in node.tasks for node in workers),
-        is_queue_paused=is_paused,
-        pause_reason=_pause_reason(store, queue) if is_paused else "",
+        is_queue_paused=info is not None and info.is_paused,
+        pause_reason=pause.reason if pause is not None else "",
         seal=_seal(store),
     )
-
-
-def _pause_reason(store: Store, queue: str) -> str:
-    """The reason of a queue's pause, as its audit record has it; "" if none was given, or it was pruned."""
-    for change in list_changes(store, DEFAULT, subject_of("queue", queue), limit=1).items:
-        reason = change.after.get("reason")
-        return reason if change.verb == "paused" and isinstance(reason, str) else ""
-    return ""
 
 
 def _seal(store: Store) -> Sealed | None:

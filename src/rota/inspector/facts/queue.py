@@ -57,7 +57,7 @@ def _queue_facts(store: Store, queue: QueueInfo, workers: Sequence[Node]) -> Que
         counts=jobs_by_state([queue]),
         totals=ended_by_state([queue]),
         oldest_at=optional_datetime(queue.oldest_at),
-        pause=_pause_of(store, queue) if queue.is_paused else None,
+        pause=pause_of(store, queue),
         workers=len(workers),
         slots=sum(node.concurrency for node in workers),
     )
@@ -69,8 +69,8 @@ def last_audit_record(store: Store, queue: str, verb: str) -> AuditRecord | None
     return next((record for record in found if record.verb == verb), None)
 
 
-def _pause_of(store: Store, queue: QueueInfo) -> QueuePauseFacts | None:
-    last = last_audit_record(store, queue.name, "paused")
+def pause_of(store: Store, queue: QueueInfo) -> QueuePauseFacts | None:
+    last = last_audit_record(store, queue.name, "paused") if queue.is_paused else None
     if last is None:
         return None
     try:
