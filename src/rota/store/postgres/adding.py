@@ -66,7 +66,7 @@ def _insert(tx: Transaction, fresh: Sequence[Job], now: int) -> dict[str, Added]
     taken = keys.claim(tx, placed, now)
     free = [job for job in placed if job.id not in taken]
     made = {job.id: job for job in job_rows.insert(tx, free)}
-    keys.put_slots(tx, list(made.values()))
+    keys.put(tx, list(made.values()), ["slot"])
     keys.free(tx, "unique_key", [job.seq for job in free if job.key and job.id not in made])
     answers = {job_id: Added(id=holder, existed=True) for job_id, holder in taken.items()}
     return answers | {job.id: Added(id=job.id, existed=job.id not in made) for job in free}

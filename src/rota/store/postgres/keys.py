@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rota.model.jobs.job import Job
     from rota.store.postgres.transaction import Transaction
+
+TABLES = {"key": "unique_key", "slot": "overlap_slot"}  # by the field of a job
 
 
 def live(tx: Transaction, slots: Sequence[str]) -> dict[str, str]:
@@ -53,29 +55,19 @@ def claim(tx: Transaction, jobs: Sequence[Job], now: int) -> dict[str, str]:
     return taken
 
 
-def put(tx: Transaction, jobs: Sequence[Job]) -> None:
-    """Give keys and slots to jobs that have a position."""
-    _insert(tx, "unique_key", "key", [(job.key, job.seq, job.id) for job in jobs if job.key])
-    put_slots(tx, jobs)
-
-
-def put_slots(tx: Transaction, jobs: Sequence[Job]) -> None:
-    _insert(tx, "overlap_slot", "slot", [(job.slot, job.seq, job.id) for job in jobs if job.slot])
+def put(tx: Transaction, jobs: Sequence[Job], fields: Iterable[str] = TABLES) -> None:
+    """Give keys and slots to jobs that have a position; in one order, so that no two transactions block each other."""
+    for field in fields:
+        rows = [(getattr(job, field), job.seq, job.id) for job in jobs if getattr(job, field)]
+        tx.insert(TABLES[field], {field: "text", "seq": "bigint", "id": "text"}, sorted(rows))
 
 
 def move(tx: Transaction, moved: Sequence[tuple[Job, Job]]) -> None:
     """Free what jobs had before a change, and give them what they have after it."""
-    keys = [(before, after) for before, after in moved if before.key != after.key]
-    slots = [(before, after) for before, after in moved if before.slot != after.slot]
-    free(tx, "unique_key", [before.seq for before, _ in keys if before.key])
-    free(tx, "overlap_slot", [before.seq for before, _ in slots if before.slot])
-    _insert(tx, "unique_key", "key", [(after.key, after.seq, after.id) for _, after in keys if after.key])
-    put_slots(tx, [after for _, after in slots])
-
-
-def _insert(tx: Transaction, table: str, column: str, rows: Sequence[tuple[str, int, str]]) -> None:
-    """In one order, so that no two transactions block each other."""
-    tx.insert(table, {column: "text", "seq": "bigint", "id": "text"}, sorted(rows))
+    for field, table in TABLES.items():
+        changed = [(before, after) for before, after in moved if getattr(before, field) != getattr(after, field)]
+        free(tx, table, [before.seq for before, _ in changed if getattr(before, field)])
+        put(tx, [after for _, after in changed], [field])
 
 
 def free(tx: Transaction, table: str, seqs: Sequence[int]) -> None:
