@@ -83,11 +83,20 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
         """Whether it sets a final state, its time, the attempts and the result, and leaves the rest as it is."""
         job = self.job
         return (
-            self.finished_at is not None
+            self.only_ends
             and job.cancel_reason is None
+            and (self.failures, self.cancel_reason) == (job.failures, job.cancel_reason)
+            and (self.error, self.key, self.slot) == (job.error, job.key, job.slot)
+        )
+
+    @property
+    def only_ends(self) -> bool:
+        """Whether it ends the job, and leaves the times before, the deaths and the past as they are."""
+        job = self.job
+        return (
+            self.finished_at is not None
             and (self.run_at, self.queued_at, self.started_at) == (job.run_at, job.queued_at, job.started_at)
-            and (self.failures, self.deaths, self.cancel_reason) == (job.failures, job.deaths, job.cancel_reason)
-            and (self.error, self.key, self.slot, self.past) == (job.error, job.key, job.slot, job.past)
+            and (self.deaths, self.past) == (job.deaths, job.past)
         )
 
 

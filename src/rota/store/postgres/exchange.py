@@ -100,14 +100,7 @@ class Exchanger:
 
 def can_use_fast_path(change: Change) -> bool:
     """Whether a change ends its job and concerns nothing else, as most do."""
-    job = change.job
-    return (
-        change.finished_at is not None
-        and job.schedule_id is None
-        and not change.is_removal
-        and (change.deaths, change.run_at, change.past) == (job.deaths, job.run_at, job.past)
-        and (change.queued_at, change.started_at) == (job.queued_at, job.started_at)
-    )
+    return change.only_ends and change.job.schedule_id is None and not change.is_removal
 
 
 def _claimed(rows: list[Row], ask: Exchange, now: int) -> list[Job]:
