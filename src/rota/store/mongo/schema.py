@@ -13,6 +13,7 @@ from rota.errors import SchemaMismatch
 from rota.store.contract import FEWEST_REPEATED
 from rota.store.mongo import time_slices
 from rota.store.mongo.codec import given
+from rota.store.shared.schema_version import check_known, foreign, namespaces_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,15 +109,8 @@ def current_version(db: Database) -> int:
     version = (control or {}).get("version")
     if not isinstance(version, int):
         collection = (db.jobs if control is None else db.meta).raw.name
-        raise SchemaMismatch(
-            f"the database has a collection {collection} that Rota did not make; choose another namespace"
-        )
-    if version > VERSION:
-        raise SchemaMismatch(
-            f"the database has schema version {version}, this Rota knows up to {VERSION}; "
-            "install the newer Rota that made it, or use another namespace"
-        )
-    return version
+        raise foreign("the database", f"a collection {collection}")
+    return check_known(version, VERSION, "the database")
 
 
 def migrate(db: Database) -> None:
@@ -184,9 +178,7 @@ def pending(db: Database) -> list[str]:
 
 def namespaces(db: Database) -> list[str]:
     """The namespaces of the database that Rota made."""
-    names = set(db.database.list_collection_names())
-    metas = {name.removesuffix("_meta") for name in names if name.endswith("_meta")}
-    return sorted(name for name in metas if {f"{name}_job", f"{name}_schedule"} <= names)
+    return namespaces_among(db.database.list_collection_names())
 
 
 def scripts(namespace: str) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.errors import SchemaMismatch, StoreError, StoreUnavailable
+from rota.errors import StoreError, StoreUnavailable
+from rota.store.shared.schema_version import check_known, foreign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,13 +35,8 @@ def check_version(found: bytes | str | None, address: str) -> bool:
         return False
     text = found.decode(errors="replace") if isinstance(found, bytes) else found
     if not text.isdecimal():
-        raise SchemaMismatch(f"{address} has keys of this namespace that Rota did not make; choose another namespace")
-    if int(text) > int(VERSION):
-        raise SchemaMismatch(
-            f"{address} has schema version {text}, this Rota knows up to {VERSION}; "
-            "install the newer Rota that made it, or use another namespace"
-        )
-    return int(text) == int(VERSION)
+        raise foreign(address, "keys of this namespace")
+    return check_known(int(text), int(VERSION), address) == int(VERSION)
 
 
 def settings_warnings(command: Callable[..., Any], address: str) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.errors import SchemaMismatch
+from rota.store.shared.schema_version import check_known, foreign
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from rota.errors import SchemaMismatch
     from rota.store.shared.sql import Tables
 
 
@@ -21,13 +22,7 @@ def current_version(tx: Tables, tables: Collection[str], namespace: str, prefix:
     stored = _meta(tx, "version")
     if not stored.isdecimal():
         raise _foreign(namespace, f"{prefix}meta")
-    version = int(stored)
-    if version > known:
-        raise SchemaMismatch(
-            f"the namespace {namespace} has schema version {version}, this Rota knows up to {known}; "
-            "install the newer Rota that made it, or use another namespace"
-        )
-    return version
+    return check_known(int(stored), known, f"the namespace {namespace}")
 
 
 def current_additions(tx: Tables) -> int:
@@ -41,6 +36,4 @@ def _meta(tx: Tables, name: str) -> str:
 
 
 def _foreign(namespace: str, table: str) -> SchemaMismatch:
-    return SchemaMismatch(
-        f"the namespace {namespace} has a table {table} that Rota did not make; choose another namespace"
-    )
+    return foreign(f"the namespace {namespace}", f"a table {table}")

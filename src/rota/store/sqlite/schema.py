@@ -6,6 +6,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from rota.errors import StoreUnavailable
+from rota.store.shared.schema_version import namespaces_among
 from rota.store.shared.sql_schema import current_additions, current_version
 from rota.store.sqlite.transaction import Tables
 
@@ -58,9 +59,7 @@ def check_current(database: Database, namespace: str) -> None:
 def namespaces(database: Database) -> list[str]:
     """The namespaces that were made in a file, open or not."""
     with database.look() as connection:
-        tables = _tables(connection)
-    metas = {table.removesuffix("_meta") for table in tables if table.endswith("_meta")}
-    return sorted(name for name in metas if {f"{name}_job", f"{name}_schedule"} <= tables)
+        return namespaces_among(_tables(connection))
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
