@@ -12,7 +12,14 @@ from psycopg.rows import tuple_row
 from rota.errors import BadOption
 from rota.store.postgres.connection import IDENTITY
 from rota.store.postgres.transaction import Transaction
-from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection, within_savepoint
+from rota.store.shared.caller_connection import (
+    OnLoop,
+    driver_connection,
+    elsewhere,
+    not_begun,
+    not_taken,
+    within_savepoint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,10 +52,7 @@ def check_transaction(transaction: object, database: Database) -> tuple[Any, Any
     if connection.closed:
         raise BadOption("tx= is a connection that is closed")
     if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
-        raise BadOption(
-            "tx= is a connection in autocommit without a transaction, so that nothing would bind the job to your "
-            "writes; begin one: with connection.transaction(): …"
-        )
+        raise not_begun("with connection.transaction(): …")
     if connection.info.transaction_status == TransactionStatus.INERROR:
         raise BadOption("tx= is a transaction that has failed already; roll it back first")
     cursor: Any = AsyncCursor(transaction) if isinstance(transaction, OnLoop) else None
@@ -56,26 +60,21 @@ def check_transaction(transaction: object, database: Database) -> tuple[Any, Any
         cursor = psycopg.Cursor(connection, row_factory=tuple_row)
     with database.translating():
         identity = cursor.execute(IDENTITY, prepare=False).fetchall()[0]
-    if identity != database.identity():  # one transaction needs the same cluster, and the same database in it
-        raise BadOption(
-            f"tx= is a connection to the database {connection.info.dbname} at {connection.info.host}, but the jobs are "
-            f"kept in {database.where}: one transaction needs one database"
-        )
+    if identity != database.identity:  # one transaction needs the same cluster, and the same database in it
+        shown = f"the database {connection.info.dbname} at {connection.info.host}"
+        raise elsewhere(shown, database.where, "database")
     return connection, cursor
 
 
 def psycopg_connection(transaction: object) -> psycopg.Connection[Any] | psycopg.AsyncConnection[Any]:
     """The psycopg connection that this is, or that it wraps."""
     if isinstance(transaction, OnLoop):
-        found, given = transaction.connection, transaction.connection
+        found = transaction.connection
     else:
-        found, given = driver_connection(transaction, (psycopg.Connection,)), transaction
+        found = driver_connection(transaction, (psycopg.Connection,))
     if isinstance(found, (psycopg.Connection, psycopg.AsyncConnection)):
         return found
-    raise BadOption(
-        "tx= takes a psycopg (3) connection here, or SQLAlchemy's, SQLModel's or Django's over one "
-        f"(postgresql+psycopg://…); got {type(given).__name__}. For another driver or database, {LATER}"
-    )
+    raise not_taken(transaction, "psycopg (3)", " (postgresql+psycopg://…)", "another driver or database")
 
 
 class AsyncCursor:

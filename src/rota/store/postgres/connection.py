@@ -8,6 +8,7 @@ import select
 import threading
 import time
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -65,7 +66,6 @@ class Database:
         self._calls: PreparedCalls | None = None  # behind a pooler, and on a pool of the caller's, there are none
         self._pid = os.getpid()
         self._has_warned = False
-        self._identity: tuple[Any, ...] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -197,11 +197,10 @@ class Database:
         if row is not None:
             raise self.refusal(row[0])
 
+    @cached_property
     def identity(self) -> tuple[Any, ...]:
         """Which database of which cluster this is."""
-        if self._identity is None:
-            self._identity = self.call(lambda tx: tx.rows(IDENTITY))[0]
-        return self._identity
+        return self.call(lambda tx: tx.rows(IDENTITY))[0]
 
     @contextmanager
     def lease(self, timeout: float | None = None) -> Iterator[Connection]:

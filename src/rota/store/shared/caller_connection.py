@@ -151,6 +151,30 @@ def unusable(transaction: object, err: Exception) -> BadOption:
     return BadOption(f"tx= is a {type(transaction).__name__} that cannot be used: {first}")
 
 
+def not_begun(begin: str) -> BadOption:
+    """What is said of a connection that has no transaction; `begin`: how to begin one."""
+    return BadOption(
+        "tx= is a connection in autocommit without a transaction, so that nothing would bind the job to your writes; "
+        f"begin one: {begin}"
+    )
+
+
+def elsewhere(shown: str, kept: object, unit: str) -> BadOption:
+    """What is said of a connection to another file or database than the store's."""
+    return BadOption(
+        f"tx= is a connection to {shown}, but the jobs are kept in {kept}: one transaction needs one {unit}"
+    )
+
+
+def not_taken(transaction: object, driver: str, more: str, other: str) -> BadOption:
+    """What is said of another object than a connection of the store's driver; `more`: what else there is of it."""
+    given = transaction.connection if isinstance(transaction, OnLoop) else transaction
+    return BadOption(
+        f"tx= takes a {driver} connection here, or SQLAlchemy's, SQLModel's or Django's over one{more}; "
+        f"got {type(given).__name__}. For {other}, {LATER}"
+    )
+
+
 def _of(module: str, *names: str) -> tuple[type, ...]:
     """Classes of a library, if the caller has imported it."""
     loaded = sys.modules.get(module)

@@ -7,8 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rota.errors import BadOption
-from rota.store.shared.caller_connection import LATER, OnLoop, driver_connection, unusable, within_savepoint
+from rota.store.shared.caller_connection import (
+    OnLoop,
+    driver_connection,
+    elsewhere,
+    not_begun,
+    not_taken,
+    unusable,
+    within_savepoint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,15 +122,10 @@ def _check(connection: sqlite3.Connection, transaction: object, path: Path) -> N
         raise unusable(transaction, err) from err
     if not files or not files[0] or Path(files[0]).resolve() != path.resolve():
         shown = files[0] if files and files[0] else "a database in memory"
-        raise BadOption(
-            f"tx= is a connection to {shown}, but the jobs are kept in {path}: one transaction needs one file"
-        )
+        raise elsewhere(shown, path, "file")
     if not connection.in_transaction:
         if connection.isolation_level is None or getattr(connection, "autocommit", None) is True:
-            raise BadOption(
-                "tx= is a connection in autocommit without a transaction, so that nothing would bind the job to your "
-                "writes; begin one: connection.execute('BEGIN')"
-            )
+            raise not_begun("connection.execute('BEGIN')")
         connection.execute("BEGIN IMMEDIATE")  # a savepoint alone would commit when it is released
 
 
@@ -135,9 +137,6 @@ def _connection(transaction: object) -> sqlite3.Connection:
     else:
         found = driver_connection(transaction, (sqlite3.Connection,))
     if not isinstance(found, sqlite3.Connection):
-        inner = transaction.connection if isinstance(transaction, OnLoop) else transaction
-        raise BadOption(
-            "tx= takes a sqlite3 connection here, or SQLAlchemy's, SQLModel's or Django's over one, or an aiosqlite "
-            f"connection in a coroutine; got {type(inner).__name__}. For another database, {LATER}"
-        )
+        more = ", or an aiosqlite connection in a coroutine"
+        raise not_taken(transaction, "sqlite3", more, "another database")
     return found
