@@ -44,6 +44,9 @@ class Connection:
         if self._url is not None:
             check_url(self._url, self.where)
 
+    def describe(self) -> str:
+        return f"{self.where}, namespace {self._namespace}"
+
     def open(self) -> None:
         """Connect, and find out whether the server has transactions."""
         self._pid = os.getpid()

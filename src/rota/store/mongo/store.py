@@ -28,8 +28,7 @@ from rota.store.mongo.records import Records
 from rota.store.mongo.schedules import Schedules
 from rota.store.mongo.steps import Steps
 from rota.store.mongo.upkeep import Upkeep
-from rota.store.shared import forks
-from rota.store.shared.parts import PartedStore
+from rota.store.shared.parts import ServerStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from rota.store.mongo.database import Database, Document
 
 
-class MongoStore(PartedStore, forks.Forked):
+class MongoStore(ServerStore):
     """One namespace of one database. `where` is a URL, or a client of the caller's, which is never closed."""
 
     features = Features(kind="mongo", is_durable=True, is_shared=True, counters_are_exact=False, clock_step=STEP)
@@ -49,9 +48,9 @@ class MongoStore(PartedStore, forks.Forked):
     def __init__(
         self, where: str | MongoClient[Document], *, namespace: str = "rota", database: str | None = None
     ) -> None:
-        self.namespace = check_namespace(namespace)
-        self._given = (where, self.namespace, database)
+        self._given = (where, check_namespace(namespace), database)
         self._connection = Connection(*self._given)
+        super().__init__(self._connection, namespace)
         self._control = ControlDocument(self._connection, self.describe())
         counters = Counters()
         self._steps = Steps(self._connection, self._control, counters)
@@ -68,10 +67,6 @@ class MongoStore(PartedStore, forks.Forked):
         self._exchanger = Exchanger(self._steps, self._changer, upkeep)
         self._moving = Moving(self._steps, self._operations)
         self._deliver = upkeep.deliver
-        forks.register(self)
-
-    def after_fork(self) -> None:
-        self._connection.after_fork()
 
     def open(self) -> None:
         self._connection.open()
@@ -101,12 +96,6 @@ class MongoStore(PartedStore, forks.Forked):
         with self._connection.call() as db:
             self._deliver(db)  # no record is copied without what follows from it
         return super().dump(part, cursor=cursor, limit=limit)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def describe(self) -> str:
-        return f"{self._connection.where}, namespace {self.namespace}"
 
     def now(self) -> int:
         with self._connection.call():

@@ -25,15 +25,10 @@ from rota.store.postgres.operations import Operations
 from rota.store.postgres.records import Records
 from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.upkeep import Upkeep
-from rota.store.shared import forks
-from rota.store.shared.parts import PartedStore
+from rota.store.shared.parts import ServerStore, TransactionalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rota.model.jobs.job import NewJob
-    from rota.model.jobs.settle import Change
-    from rota.store.contract import Added, Channel, Listener
+    from rota.store.contract import Channel, Listener
 
 
 def from_url(url: str, *, namespace: str = "rota") -> PostgresStore:
@@ -41,7 +36,7 @@ def from_url(url: str, *, namespace: str = "rota") -> PostgresStore:
     return PostgresStore(url, namespace=namespace)
 
 
-class PostgresStore(PartedStore, forks.Forked):
+class PostgresStore(ServerStore, TransactionalStore):
     """One schema, shared by any number of threads, processes and hosts."""
 
     features = Features(kind="postgres", is_durable=True, is_shared=True, enqueues_in_transactions=True)
@@ -55,57 +50,40 @@ class PostgresStore(PartedStore, forks.Forked):
         timeout: float | None = None,
     ) -> None:
         """`server` is a URL, or a psycopg_pool.ConnectionPool of the caller: it is used, and never closed."""
-        self.namespace = check_namespace(namespace)
         where = parse(server) if isinstance(server, str) else server
         if not isinstance(where, Address | ConnectionPool):
             raise BadStoreUrl(_not_a_server(server))
         options = where if isinstance(where, Address) else Address(conninfo="")
         listen = parse(listen_url).conninfo if listen_url else options.listen
-        self._database = database = Database(where, self.namespace, timeout or options.timeout, listen)
-        self._adder: Adder = Adder(database)
+        self._database = database = Database(where, check_namespace(namespace), timeout or options.timeout, listen)
+        super().__init__(database, namespace)
+        self._adder = adder = Adder(database)
         self._leases = Leases(database)
         self._ledger = ledger = Ledger(database)
         self._listing = Listing(database)
         self._records = records = Records(database)
         self._operations = Operations(database)
         self._moving = Moving(database)
-        changer = Changer(database, ledger)
-        self._changer: Changer = changer
-        self._schedules = schedules = Schedules(database, self._adder, changer, ledger, records)
+        self._changer = self._settler = changer = Changer(database, ledger)
+        self._schedules = schedules = Schedules(database, adder, changer, ledger, records)
         self._firer = Firer(database, schedules, changer, ledger)
         self._exchanger = Exchanger(database, changer, LookaheadDecider(schedules, changer, ledger))
         self._upkeep = Upkeep(database, changer, ledger, records)
-        forks.register(self)
-
-    def after_fork(self) -> None:
-        self._database.after_fork()
 
     def open(self) -> None:
         schema.open_schema(self._database)
 
     def pending_migrations(self) -> list[str]:
-        return schema.pending_scripts(self._database)
+        return self._database.visit(schema.pending_scripts)
 
     def namespaces(self) -> list[str]:
         return self._database.visit(schema.namespaces)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def describe(self) -> str:
-        return self._database.describe()
 
     def now(self) -> int:
         return self._database.now()
 
     def listen(self, channel: Channel) -> Listener:
         return self._database.notifier.listen(channel)
-
-    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
-        return self._adder.add_jobs_in(transaction, jobs)
-
-    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
-        return self._changer.settle_in(transaction, holder, change)
 
 
 def _not_a_server(server: object) -> str:

@@ -53,9 +53,9 @@ class Transaction:
         cursor: Any = None,  # of an async connection; None: one of this connection
     ) -> None:
         self.connection = connection
+        self.namespace = namespace
         self.counts = Counts()
         self.counter_slot = counter_slot  # None: a new row, for which nobody else waits
-        self._namespace = namespace
         self._calls = calls  # for a call that is a transaction by itself
         self._channels: set[Channel] = set()
         if cursor is not None:
@@ -116,10 +116,10 @@ class Transaction:
                 self.rows("SELECT {ns}.add_runs(%s, %s, %s::bigint[])", values)
 
     def _text(self, statement: str) -> str:
-        key = (self._namespace, statement)
+        key = (self.namespace, statement)
         text = _texts.get(key)
         if text is None:
-            text = _texts[key] = statement.replace("{ns}", f'"{self._namespace}"').replace("?", "%s")
+            text = _texts[key] = statement.replace("{ns}", f'"{self.namespace}"').replace("?", "%s")
         return text
 
 

@@ -1,7 +1,8 @@
 """A store made of parts. Each verb of the contract goes to the part that has its duty, under the verb's own name.
 
 The parts have the same names and verbs in every store that is on a file or a server, so that knowing one is knowing
-all. A new store writes these parts, and its own life: open, close, describe, now and listen.
+all. A new store writes these parts, and its own life: open, close, describe, now and listen. A store on a server leaves
+close and describe to its connection.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rota.store.contract import (
     Store,
     check_cursor,
 )
+from rota.store.shared import forks
 from rota.store.shared.importing import each_once
 from rota.store.shared.paging import page_of
 
@@ -289,6 +291,53 @@ class PartedStore(Store):
 
     def load(self, records: Sequence[c.Record]) -> int:
         return self._moving.load(each_once(records))
+
+
+class TransactionalAdder(Adder, Protocol):
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob], /) -> list[c.Added]: ...
+
+
+class Settler(Protocol):
+    def settle_in(self, transaction: object, holder: str, change: Change, /) -> bool: ...
+
+
+class TransactionalStore(PartedStore):
+    """A store that also writes in transactions of its callers."""
+
+    _adder: TransactionalAdder
+    _settler: Settler
+
+    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[c.Added]:
+        return self._adder.add_jobs_in(transaction, jobs)
+
+    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
+        return self._settler.settle_in(transaction, holder, change)
+
+
+class ServerConnection(Protocol):
+    """What a store on a server has open."""
+
+    def describe(self) -> str: ...
+    def after_fork(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class ServerStore(PartedStore, forks.Forked):
+    """A store on a server: its connection says what it is called, and ends with it."""
+
+    def __init__(self, server: ServerConnection, namespace: str) -> None:
+        self.namespace = namespace
+        self._server = server
+        forks.register(self)
+
+    def describe(self) -> str:
+        return self._server.describe()
+
+    def after_fork(self) -> None:
+        self._server.after_fork()
+
+    def close(self) -> None:
+        self._server.close()
 
 
 def _queue_page(infos: Sequence[c.QueueInfo], cursor: str | None, limit: int) -> c.Page[c.Record]:

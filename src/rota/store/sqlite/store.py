@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rota.model.names import check_namespace
 from rota.store import contract as c
-from rota.store.shared.parts import PartedStore
+from rota.store.shared.parts import TransactionalStore
 from rota.store.sqlite import clock, schema
 from rota.store.sqlite.adding import Adder
 from rota.store.sqlite.block_index import BlockIndex
@@ -29,14 +28,8 @@ from rota.store.sqlite.schedules import Schedules
 from rota.store.sqlite.transaction import Seals, Transactions
 from rota.store.sqlite.upkeep import Upkeep
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from rota.model.jobs.job import NewJob
-    from rota.model.jobs.settle import Change
-
-
-class SqliteStore(PartedStore):
+class SqliteStore(TransactionalStore):
     """One file, shared by any number of threads and processes of one host."""
 
     features = c.Features(
@@ -55,15 +48,15 @@ class SqliteStore(PartedStore):
         self._ledger = Ledger(name, transactions)
         self._records = Records(transactions)
         self._operations = Operations(name, transactions)
-        self._adder: Adder = Adder(name, transactions)
+        self._adder = adder = Adder(name, transactions)
         self._changer = Changer(name, transactions, self._listing, self._ledger)
         self._leases = Leases(name, transactions, self._changer)
-        self._schedules = Schedules(name, transactions, self._adder, self._changer, self._ledger, self._records)
-        self._firer = Firer(name, transactions, self._schedules, self._adder, self._changer, self._ledger)
-        lookahead = LookaheadDecider(name, self._schedules, self._adder, self._changer, self._ledger)
-        self._exchanger: Exchanger = Exchanger(name, transactions, self._listing, self._changer, lookahead)
+        self._schedules = Schedules(name, transactions, adder, self._changer, self._ledger, self._records)
+        self._firer = Firer(name, transactions, self._schedules, adder, self._changer, self._ledger)
+        lookahead = LookaheadDecider(name, self._schedules, adder, self._changer, self._ledger)
+        self._exchanger = self._settler = Exchanger(name, transactions, self._listing, self._changer, lookahead)
         self._upkeep = Upkeep(transactions, self._changer, self._ledger, self._operations, self._records)
-        self._moving = Moving(name, transactions, seals, self._listing, self._adder)
+        self._moving = Moving(name, transactions, seals, self._listing, adder)
 
     def open(self) -> None:
         self._database.open()
@@ -107,9 +100,3 @@ class SqliteStore(PartedStore):
 
     def listen(self, channel: c.Channel) -> c.Listener:
         return self._notifier.listen(channel)
-
-    def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[c.Added]:
-        return self._adder.add_jobs_in(transaction, jobs)
-
-    def settle_in(self, transaction: object, holder: str, change: Change) -> bool:
-        return self._exchanger.settle_in(transaction, holder, change)
