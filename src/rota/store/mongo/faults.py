@@ -5,20 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pymongo.errors import (
-    BulkWriteError,
-    ConfigurationError,
-    ConnectionFailure,
-    ExecutionTimeout,
-    InvalidName,
-    InvalidOperation,
-    InvalidURI,
-    NotPrimaryError,
-    OperationFailure,
-    PyMongoError,
-    WriteConcernError,
-    WTimeoutError,
-)
+from pymongo import errors
 
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 
@@ -44,30 +31,32 @@ def translated(where: str) -> Iterator[None]:
     """Raise the driver's errors as Rota's, with their cause."""
     try:
         yield
-    except PyMongoError as err:
+    except errors.PyMongoError as err:
         raise translate(err, where) from err
 
 
-def translate(err: PyMongoError, where: str) -> StoreError:
-    if isinstance(err, (InvalidURI, InvalidName)):
+def translate(err: errors.PyMongoError, where: str) -> StoreError:
+    if isinstance(err, (errors.InvalidURI, errors.InvalidName)):
         return BadStoreUrl(f"{where}: {err}. Write mongodb://user:password@host:port/database")
-    if isinstance(err, NotPrimaryError):
+    if isinstance(err, errors.NotPrimaryError):
         return StoreUnavailable(
             f"{where} has no primary at this moment, or only read-only members can be reached; nothing was lost, "
             "the next call looks for the primary again"
         )
-    if isinstance(err, OperationFailure) and not isinstance(err, (ExecutionTimeout, WTimeoutError)):
+    if isinstance(err, errors.OperationFailure) and not isinstance(
+        err, (errors.ExecutionTimeout, errors.WTimeoutError)
+    ):
         return _of_operation(err, where)
-    if isinstance(err, ConfigurationError):
+    if isinstance(err, errors.ConfigurationError):
         return BadStoreUrl(f"{where}: {err}")
-    if isinstance(err, (ConnectionFailure, ExecutionTimeout, WTimeoutError)) or err.timeout:
+    if isinstance(err, (errors.ConnectionFailure, errors.ExecutionTimeout, errors.WTimeoutError)) or err.timeout:
         return StoreUnavailable(f"{where} does not answer: {_short(err)}. Is the server running and reachable?")
-    if isinstance(err, InvalidOperation):
+    if isinstance(err, errors.InvalidOperation):
         return StoreUnavailable(f"{where} is closed")
     return StoreError(f"{where}: {_short(err)}")
 
 
-def _of_operation(err: OperationFailure, where: str) -> StoreError:
+def _of_operation(err: errors.OperationFailure, where: str) -> StoreError:
     codes = _codes_of(err)
     if codes & _LOGIN:
         return BadStoreUrl(
@@ -86,46 +75,46 @@ def _of_operation(err: OperationFailure, where: str) -> StoreError:
     return StoreError(f"{where}: {_short(err)}")
 
 
-def is_passing(err: PyMongoError) -> bool:
+def is_passing(err: errors.PyMongoError) -> bool:
     """Whether the server says that the same call may succeed later."""
-    details = (err.details if isinstance(err, OperationFailure) else None) or {}
+    details = (err.details if isinstance(err, errors.OperationFailure) else None) or {}
     labels = details.get("errorLabels") or ()
     return any(err.has_error_label(label) or label in labels for label in _PASSING)
 
 
-def _is_mistaken(err: OperationFailure) -> bool:
+def _is_mistaken(err: errors.OperationFailure) -> bool:
     """Whether the driver took a single server, whose connection had just broken, for a member of a replica set."""
     return err.code == ILLEGAL and "ransaction numbers" in str((err.details or {}).get("errmsg"))
 
 
-def is_duplicate(err: BulkWriteError) -> bool:
+def is_duplicate(err: errors.BulkWriteError) -> bool:
     """Whether the only problem is that some documents exist already."""
-    errors = err.details.get("writeErrors", [])
-    return not err.details.get("writeConcernErrors") and all(error.get("code") == DUPLICATE for error in errors)
+    found = err.details.get("writeErrors", [])
+    return not err.details.get("writeConcernErrors") and all(error.get("code") == DUPLICATE for error in found)
 
 
-def is_conflict(err: PyMongoError) -> bool:
+def is_conflict(err: errors.PyMongoError) -> bool:
     """Whether another transaction has written the same document."""
-    return isinstance(err, OperationFailure) and WRITE_CONFLICT in _codes_of(err)
+    return isinstance(err, errors.OperationFailure) and WRITE_CONFLICT in _codes_of(err)
 
 
-def _codes_of(err: OperationFailure) -> set[int]:
+def _codes_of(err: errors.OperationFailure) -> set[int]:
     """The error codes. Each part of a bulk write has its own; a majority that was not reached is a timeout."""
     codes = {int(part["code"]) for part in _parts_of(err) if "code" in part}
-    if isinstance(err, WriteConcernError) or (
-        isinstance(err, BulkWriteError) and err.details.get("writeConcernErrors")
+    if isinstance(err, errors.WriteConcernError) or (
+        isinstance(err, errors.BulkWriteError) and err.details.get("writeConcernErrors")
     ):
         codes.add(NOT_REPLICATED)
     return codes or ({err.code} if err.code is not None else set())
 
 
-def _parts_of(err: PyMongoError) -> list[dict[str, Any]]:
-    if not isinstance(err, BulkWriteError):
+def _parts_of(err: errors.PyMongoError) -> list[dict[str, Any]]:
+    if not isinstance(err, errors.BulkWriteError):
         return []
     return [*err.details.get("writeErrors", ()), *err.details.get("writeConcernErrors", ())]
 
 
-def _short(err: PyMongoError) -> str:
+def _short(err: errors.PyMongoError) -> str:
     """The message without the topology that the driver adds; of a bulk write, that of its first error."""
     text = next((str(part["errmsg"]) for part in _parts_of(err) if "errmsg" in part), str(err))
     return text.partition(", full error:")[0].partition(", Timeout:")[0].partition("(configured timeouts")[0].strip()

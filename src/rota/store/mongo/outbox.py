@@ -61,7 +61,7 @@ from rota.store.shared.batching import grouped
 from rota.store.shared.placing import REPLACED
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from rota.store.mongo.database import Document
     from rota.store.mongo.steps import Step
@@ -130,12 +130,13 @@ def deliver(step: Step, outboxes: Sequence[Outbox], *, is_edit: bool = False, is
             _revoke(step, outbox)
         if outbox.is_removal:
             step.ledger.delete_many({"_id": outbox.schedule_id})
+    since = {outbox.schedule_id: outbox.created_at for outbox in outboxes}
     jobs = [job for outbox in outboxes for job in outbox.jobs]
     wanted = jobs
     if is_edit and step.is_atomic and jobs:
         wanted = _not_made(step, jobs)
     elif is_again:
-        wanted = _not_skipped(step, outboxes)
+        wanted = _not_skipped(step, jobs, since)
     refused, unsure = _make(step, wanted)
     unsure |= {job.id for job in jobs}.difference(job.id for job in wanted)
     missing = unsure - step.jobs.by_id(unsure, {"_id": 1}).keys()  # no delivery has made them
@@ -186,10 +187,8 @@ def _revoke(step: Step, outbox: Outbox) -> None:
     release_waiting(step, gone, outbox.now)
 
 
-def _not_skipped(step: Step, outboxes: Sequence[Outbox]) -> list[Job]:
+def _not_skipped(step: Step, jobs: list[Job], since: Mapping[str, int]) -> list[Job]:
     """The jobs, except those that the first delivery has recorded as skipped: their key was held then."""
-    jobs = [job for outbox in outboxes for job in outbox.jobs]
-    since = {outbox.schedule_id: outbox.created_at for outbox in outboxes}
     skipped = refused_by_key(step, [job for job in jobs if job.key and job.fire_at], since)
     return [job for job in jobs if job.id not in skipped]
 

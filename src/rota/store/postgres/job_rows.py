@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.model.jobs.job import State
-from rota.store.postgres.codec import (
-    JOB_COLUMNS,
-    RECORD,
-    STATE_ROW,
-    STATE_TYPES,
-    TABLES,
-    jobs_from,
-    record_row,
-    state_row,
-)
+from rota.store.postgres import codec
 from rota.store.postgres.fast.block_index import BLOCK, SLICE
 from rota.store.postgres.transaction import columns_of, insert_statement
 from rota.store.shared.batching import grouped
@@ -27,25 +18,25 @@ if TYPE_CHECKING:
     from rota.model.jobs.job import Job
     from rota.store.postgres.transaction import Transaction
 
-_INSERT = insert_statement("job", RECORD, "ON CONFLICT (id) DO NOTHING RETURNING seq")
+_INSERT = insert_statement("job", codec.RECORD, "ON CONFLICT (id) DO NOTHING RETURNING seq")
 UPDATE, FREE, SHARE = "FOR UPDATE OF p", "FOR UPDATE OF p SKIP LOCKED", "FOR SHARE OF p"  # how jobs are locked
 _CLAIMABLE = {State.QUEUED, State.SCHEDULED}
-_LOCKED = [name for name in STATE_ROW if name not in {"seq", "queue"}]
+_LOCKED = [name for name in codec.STATE_ROW if name not in {"seq", "queue"}]
 
 
 def get(tx: Transaction, ids: Sequence[str]) -> list[Job]:
     """Those of the jobs that exist, in the order of the ids."""
     if not ids:
         return []
-    rows = tx.rows(f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE id = ANY(%s)", (list(ids),))
-    found = {job.id: job for job in jobs_from(rows)}
+    rows = tx.rows(f"SELECT {codec.JOB_COLUMNS} FROM {{ns}}.jobs WHERE id = ANY(%s)", (list(ids),))
+    found = {job.id: job for job in codec.jobs_from(rows)}
     return [found[job_id] for job_id in ids if job_id in found]
 
 
 def at(tx: Transaction, seqs: Sequence[int]) -> list[Job]:
     """Jobs by position, the oldest first."""
-    query = f"SELECT {JOB_COLUMNS} FROM {{ns}}.jobs WHERE seq = ANY(%s) ORDER BY seq"
-    return jobs_from(tx.rows(query, (list(seqs),))) if seqs else []
+    query = f"SELECT {codec.JOB_COLUMNS} FROM {{ns}}.jobs WHERE seq = ANY(%s) ORDER BY seq"
+    return codec.jobs_from(tx.rows(query, (list(seqs),))) if seqs else []
 
 
 def made(tx: Transaction, occurrences: Sequence[tuple[str, int | None]]) -> set[tuple[str, int]]:
@@ -87,7 +78,7 @@ def insert(tx: Transaction, placed: Sequence[Job]) -> list[Job]:
     tx.rows("SELECT {ns}.index_blocks(%s, %s, %s)::text", columns_of((job.seq, job.queue, job.task) for job in placed))
     slices = sorted({(job.created_at // SLICE, job.seq // BLOCK) for job in placed})
     tx.rows("SELECT {ns}.index_times(%s, %s)::text", columns_of(slices))
-    inserted = {seq for (seq,) in tx.rows(_INSERT, columns_of(map(record_row, placed)))}
+    inserted = {seq for (seq,) in tx.rows(_INSERT, columns_of(map(codec.record_row, placed)))}
     placed = [job for job in placed if job.seq in inserted]
     put(tx, placed, are_new=True)
     tx.counts.add_all(placed)
@@ -108,10 +99,11 @@ def notify(tx: Transaction, jobs: Sequence[Job]) -> None:
 def put(tx: Transaction, jobs: Iterable[Job], *, are_new: bool = False) -> None:
     """Write the jobs' rows into the tables of their states. New jobs have positions that this transaction has drawn."""
     for table, some in _by_table(jobs).items():
-        if are_new and table == TABLES[State.QUEUED]:
-            tx.insert(table, {**STATE_TYPES, "is_new": "boolean"}, ((*state_row(job), True) for job in some))
+        if are_new and table == codec.TABLES[State.QUEUED]:
+            rows = ((*codec.state_row(job), True) for job in some)
+            tx.insert(table, {**codec.STATE_TYPES, "is_new": "boolean"}, rows)
         else:
-            tx.insert(table, STATE_TYPES, map(state_row, some))
+            tx.insert(table, codec.STATE_TYPES, map(codec.state_row, some))
 
 
 def take(tx: Transaction, jobs: Iterable[Job]) -> None:
@@ -141,4 +133,4 @@ def locked(tx: Transaction, jobs: Iterable[Job], lock: str = UPDATE) -> dict[int
 
 
 def _by_table(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    return grouped(jobs, lambda job: TABLES[job.state])
+    return grouped(jobs, lambda job: codec.TABLES[job.state])

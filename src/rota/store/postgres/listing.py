@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rota.model.jobs.job import State
-from rota.store.contract import FEWEST_REPEATED, Failure, JobFilter
+from rota.store.contract import FEWEST_REPEATED, Failure
 from rota.store.postgres import job_rows
 from rota.store.postgres.codec import TABLES, text_of
 from rota.store.postgres.fast import block_index

@@ -42,7 +42,6 @@ class Upkeep(SqlUpkeep["Transaction"]):
             return pruned
 
         pruned = self._database.write("prune", prune, now)
-        self._database.transact(
-            "block_index", block_index.prune
-        )  # on its own: it must read the sequence before it has an id
+        # On its own: it must read the sequence before it has an id.
+        self._database.transact("block_index", block_index.prune)
         return pruned
