@@ -9,14 +9,14 @@ import json
 import pytest
 
 from rota.cli import jobs
-from rota.cli.job_page import columns, run_words
+from rota.cli.job_page import columns, page, run_words
 from rota.errors import BadOption
 from rota.inspector import search
 from rota.inspector.search import filter_from
 from rota.model.jobs.job import NewJob, State, accept
-from rota.model.jobs.outcome import Failed, Returned
+from rota.model.jobs.outcome import Died, Failed, Returned
 from rota.model.jobs.retry import Backoff, RetryPolicy
-from rota.model.jobs.settle import apply, claim, promote, settle
+from rota.model.jobs.settle import apply, claim, promote, rescue, settle
 from rota.model.micros import datetime_of
 from rota.model.secrets.redaction import DEFAULT
 from rota.store.contract import LogLine, Refusal
@@ -251,6 +251,22 @@ def test_a_run_of_several_attempts_is_counted_whole():
     again = claim(promote(waits, 10 * SECOND), "worker-1", 10 * SECOND, HOUR)
     twice = apply(settle(again, Failed("Boom: it broke"), ONE_RETRY, 12 * SECOND, 0.0))
     assert run_words(twice) == "after 2 attempts in 11 s"
+
+
+@pytest.mark.parametrize(
+    ("die", "said"),
+    [
+        (lambda job: settle(job, Died("child process 7 exited"), NO_RETRY, 2, 0.0), "3 child processes died"),
+        (lambda job: rescue(job, 2), "3 workers died"),
+    ],
+)
+def test_starts_and_deaths_are_counted_as_they_were(die, said):
+    job = accept(NewJob(id="one", task="t", payload=b"[]"), 0)
+    for _ in range(3):
+        job = apply(die(claim(job, "worker-1", 1, HOUR)))
+    text = "\n".join(page(job, datetime_of(2), DEFAULT))
+    assert f"started 3 times; {said} while it ran" in text
+    assert "kept as failed: 3 " in text
 
 
 def test_a_search_by_an_argument_says_that_older_jobs_were_not_searched(rota, monkeypatch):

@@ -290,3 +290,9 @@ def test_every_event_in_the_code_can_be_subscribed_to():
     }
     assert len(emitted) > 10
     assert emitted <= NAMES
+
+
+def test_a_job_that_died_too_often_is_kept_as_failed_in_the_log():
+    error = "kept as failed: 3 processes died while they ran this job; the last: child process 7 exited"
+    event = Event("job.failed", 0, {"job_id": "one", "task": "t", "attempt": 0, "error": error})
+    assert sentence(event) == f"job one (t) is {error}"

@@ -85,7 +85,7 @@ def test_the_last_death_parks_the_job_with_the_story(stage, work):
         take(stage, f"victim-{number}")
         take_over(stage, f"victim-{number}")
     assert job.refresh().state == "failed"
-    assert job.record.error == f"parked: 3 workers died while they ran this job; the last: victim-2 {HOW}"
+    assert job.record.error == f"kept as failed: 3 workers died while they ran this job; the last: victim-2 {HOW}"
 
 
 def test_what_a_rescue_has_freed_first_is_not_freed_again(stage, work):

@@ -61,7 +61,7 @@ def test_a_job_that_kills_its_workers_is_parked_with_the_story(stage, work):
         stage.skip(31)
         rescuer.turn()
     assert job.refresh().state == "failed"
-    assert "parked: 3 workers died" in job.error
+    assert "kept as failed: 3 workers died" in job.error
     assert "victim-2" in job.error
     assert stage.names("job.rescued") == ["job.rescued"] * MAX_DEATHS
 

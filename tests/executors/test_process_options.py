@@ -82,7 +82,7 @@ def test_the_third_death_parks_the_job():
     job = a_job(deaths=MAX_DEATHS - 1)
     job = apply(settle(job, Died("child process 7 exited"), RetryPolicy(retries=9), NOON, 0.0))
     assert (job.state, job.deaths) == (State.FAILED, MAX_DEATHS)
-    assert job.error == "parked: 3 processes died while they ran this job; the last: child process 7 exited"
+    assert job.error == "kept as failed: 3 processes died while they ran this job; the last: child process 7 exited"
 
 
 def test_a_death_after_a_request_to_stop_ends_the_job_as_cancelled():

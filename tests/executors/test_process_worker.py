@@ -116,7 +116,7 @@ def test_threads_and_processes_work_side_by_side():
 
 def test_three_deaths_park_the_job(deeds_app):
     job = deeds.exits.enqueue(9)
-    with pytest.raises(JobFailed, match=r"parked: 3 processes died .* exited by itself with exit code 9"):
+    with pytest.raises(JobFailed, match=r"kept as failed: 3 processes died .* exited by itself with exit code 9"):
         job.result(timeout=PATIENT)
     lines = [line.text for line in deeds_app.jobs.logs(job.id)]
     assert lines == ["about to go"] * 3

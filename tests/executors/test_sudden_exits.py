@@ -40,6 +40,6 @@ def test_os_exit_in_a_thread_is_a_death_and_spends_no_retry(tmp_path):
         codes.append(ran.returncode)
     assert codes == [3, 3, 3, 0]
     assert (leave.state, leave.attempts, leave.record.deaths) == ("failed", 0, 3)
-    assert leave.error.startswith("parked: 3 workers died while they ran this job")
+    assert leave.error.startswith("kept as failed: 3 workers died while they ran this job")
     assert stay.result("1s") == "here"
     app.close()

@@ -144,7 +144,7 @@ def test_a_job_that_kills_three_workers_is_parked(app, clock):
         pay.enqueue(1)
         (job,) = kit.run_due()
         assert job.state == "failed"
-        assert "parked: 3 workers died" in job.error
+        assert "kept as failed: 3 workers died" in job.error
         assert paid == [1, 1, 1]
 
 

@@ -32,7 +32,7 @@ def test_a_job_that_kills_its_worker_three_times_is_parked(ground):
     run_until_it_is_parked(ground, deadly, concurrency=1)
     parked = ground.job(deadly)
     assert (parked.deaths, parked.attempts, parked.failures, parked.lease_no) == (3, 0, 0, 3)
-    assert parked.error.startswith("parked: 3 workers died while they ran this job")
+    assert parked.error.startswith("kept as failed: 3 workers died while they ran this job")
     assert ground.runs_of(deadly) == [1, 2, 3]
     assert set(ground.states(others)) == {"succeeded"}
     check_all(ground, may_park=True)

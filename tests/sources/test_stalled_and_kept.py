@@ -50,7 +50,7 @@ def test_a_task_whose_worker_dies_three_times_fails_with_the_reason_and_frees_it
         stage.app.jobs.wait(task.id, "60s")
     failed = stage.task(task.id)
     assert failed.status == "FAILED"
-    assert failed.error.startswith("parked: 3 workers died while they ran this job")
+    assert failed.error.startswith("kept as failed: 3 workers died while they ran this job")
     assert stage.get(f"/tasks/{task.id}").json()["error"] == failed.error
     assert stage.calls == []
     after = stage.run("orders")

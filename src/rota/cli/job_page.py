@@ -13,6 +13,7 @@ from rota.cli.words import beside, count, first_line, instant, instant_with_mill
 from rota.errors import BadPayload
 from rota.inspector.calls import call
 from rota.inspector.facts.job import job_problem
+from rota.inspector.job_life import life_of
 from rota.model.jobs.job import State, history_of
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND, datetime_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from rota.inspector.job_life import Stage
     from rota.model.jobs.job import Job, Move
     from rota.model.secrets.redaction import Redaction
 
@@ -141,15 +143,24 @@ def run_words(job: Job) -> str:
 
 def _attempts(job: Job) -> str:
     """How often it was started, in words. The budgets count only the attempts since it was last retried by hand."""
-    if not job.attempts and not job.deaths:
+    runs = [stage for stage in life_of(job, job.finished_at or job.started_at or 0) if _is_run(stage)]
+    if not runs:
         return "none yet"
-    parts = [f"started {_times(job.attempts)}"]
+    parts = [f"started {_times(len(runs))}"]
     if job.failures:
         count_ = "counts" if job.failures == 1 else "count"
         parts.append(f"{count(job.failures, 'failure')} {count_} against its retries")
-    if job.deaths:
-        parts.append(f"{count(job.deaths, 'worker')} died while it ran")
+    lost = [stage for stage in runs if stage.ending == "lost"]
+    processes = sum(stage.is_process_death for stage in lost)
+    if len(lost) > processes:
+        parts.append(f"{count(len(lost) - processes, 'worker')} died while it ran")
+    if processes:
+        parts.append(f"{processes:,} child {'process' if processes == 1 else 'processes'} died while it ran")
     return "; ".join(parts)
+
+
+def _is_run(stage: Stage) -> bool:
+    return stage.ending not in {None, "unknown"}
 
 
 def _times(number: int) -> str:

@@ -9,6 +9,8 @@ from msgspec import Struct, structs
 
 from rota.model.jobs.job import State, history_of
 from rota.model.micros import datetime_of
+from rota.model.reasons import LAST_DEATHS, read_reason
+from rota.sentences import Sentence
 
 if TYPE_CHECKING:
     from rota.model.jobs.job import Job, Move
@@ -32,6 +34,7 @@ class Stage(Struct, frozen=True, kw_only=True):
     is_by_hand: bool = False  # a wait that began with a retry by hand
     worker: str | None = None
     error: str | None = None  # with which the attempt ended
+    is_process_death: bool = False  # the child process died that ran the attempt, not its worker
     waits_for: str | None = None
     is_last: bool = False
 
@@ -70,6 +73,7 @@ def _stage(move: Move, after: Move | None, now: int) -> Stage:
         ending=_ending(after) if move.state is State.RUNNING else None,
         worker=data.get("worker"),
         error=_error(after) if move.state is State.RUNNING else None,
+        is_process_death=move.state is State.RUNNING and after is not None and _is_process_death(after),
         waits_for=data.get("waits_for"),
         is_last=after is None,
     )
@@ -95,7 +99,7 @@ def _ending(after: Move | None) -> Ending:
         case State.CANCELLED:
             return "cancelled"
         case State.FAILED:
-            return "lost" if after.reason.startswith("parked:") else "failed"
+            return "lost" if after.reason.startswith(LAST_DEATHS) else "failed"
         case State.QUEUED:
             return "lost" if _is_death(after) else "returned"
         case _:
@@ -105,6 +109,13 @@ def _ending(after: Move | None) -> Ending:
 
 def _is_death(move: Move) -> bool:
     return move.reason.startswith(("worker lost", "process died"))
+
+
+def _is_process_death(move: Move) -> bool:
+    if move.state is State.QUEUED:
+        return move.reason.startswith("process died")
+    found = read_reason(move.reason)
+    return isinstance(found, Sentence) and found.code in {"reason.last_process", "reason.parked_process"}
 
 
 def _error(after: Move | None) -> str | None:

@@ -36,8 +36,12 @@ REASONS = {
     "copied_to": "the store is being copied to {target}",
     "worker_lost": "worker lost: {lost} (death {deaths} of {most})",
     "process_died": "process died: {lost} (death {deaths} of {most})",
+    "last_worker": "kept as failed: {deaths} workers died while they ran this job; the last: {lost}",
+    "last_process": "kept as failed: {deaths} processes died while they ran this job; the last: {lost}",
+    # As the two before, in records of an earlier version.
     "parked_worker": "parked: {deaths} workers died while they ran this job; the last: {lost}",
     "parked_process": "parked: {deaths} processes died while they ran this job; the last: {lost}",
+    # Parts of these.
     "lease_expired": "{worker} stopped renewing its lease",
     "clock_moved": "{reason}; moved back with the store's clock",
     "unreadable": "the history before this cannot be read: {error}",
@@ -72,6 +76,7 @@ REASONS = {
     "paused_with_by": "paused with tenant {tenant} by {by}",
     "paused_with_by_why": "paused with tenant {tenant} by {by}: {why}",
 }
+LAST_DEATHS = ("kept as failed: ", "parked: ")  # how the error of a job begins that died too often
 KEPT = KeptTexts("reason", REASONS, nested=frozenset({"reason", "lost"}), names=frozenset({"by", "tenant", "worker"}))
 reason_text = KEPT.text
 read_reason = KEPT.read

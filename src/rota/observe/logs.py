@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rota.model.clock.record import ClockStep
+from rota.model.reasons import LAST_DEATHS
 from rota.model.schedules.schedule import PAUSED
 from rota.model.schedules.slots import DISABLED, MISSED, OVERLAP, UNIQUE
 from rota.model.why.time_words import counted
@@ -88,6 +89,8 @@ def _about_work(event: Event) -> str:
     data = event.data
     job = f"job {data.get('job_id')} ({data.get('task')})"
     match event.name:
+        case "job.failed" if str(data.get("error")).startswith(LAST_DEATHS):
+            return f"{job} is {data.get('error')}"
         case "job.failed":
             return (
                 f"{job} failed for good after {counted(int(data.get('attempt') or 0), 'attempt')}: {data.get('error')}"

@@ -8,7 +8,7 @@ from rota.errors import BadOption
 from rota.model.micros import SECOND, fine_span_of
 
 MOST_RETRIES = 1_000
-MAX_DEATHS = 3  # a job that this many workers died of is parked: it is probably what kills them
+MAX_DEATHS = 3  # a job that this many workers died of fails: it is probably what kills them
 UNKNOWN_TASK_PAUSE = 30 * SECOND  # how long a job waits for a worker that knows its task
 
 

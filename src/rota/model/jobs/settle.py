@@ -140,7 +140,7 @@ def _settle_unusual(job: Job, outcome: Outcome, policy: RetryPolicy, now: int, r
         case Returned(reason):
             return _requeue(job, now, reason)
         case Died(reason):
-            return _die(job, now, "process_died", "parked_process", reason)
+            return _die(job, now, "process_died", "last_process", reason)
         case Succeeded():
             raise AssertionError("answered above")
         case _:
@@ -162,7 +162,7 @@ def rescue(job: Job, now: int, how: str = EXPIRED) -> Change:
     """The change of a running job whose worker is lost: its lease expired, or its process was seen to die."""
     lost = f"{job.holder} {how}"
     now = _no_earlier_than_its_start(job, now)
-    return _die(job, now, "worker_lost", "parked_worker", lost)
+    return _die(job, now, "worker_lost", "last_worker", lost)
 
 
 def _no_earlier_than_its_start(job: Job, now: int) -> int:
@@ -241,7 +241,7 @@ def _fail(job: Job, error: str, policy: RetryPolicy, now: int, random: float, *,
 
 
 def _die(job: Job, now: int, one: str, many: str, lost: str) -> Change:
-    """A death spends no retry; the last one that a job may have parks it."""
+    """A death spends no retry; the last one that a job may have fails it."""
     deaths = job.deaths + 1
     if deaths >= MAX_DEATHS and not job.cancel_reason:
         return _finish(job, State.FAILED, now, deaths=deaths, error=reason_text(many, deaths=deaths, lost=lost))

@@ -127,7 +127,7 @@ class TestParking:
             assert rescue_expired(store, now=T0 + n * HOUR + MINUTE) == []
         kept = read(store, job_id)
         assert (kept.state, kept.deaths, kept.attempts) == (State.FAILED, MAX_DEATHS, 0)
-        assert "parked" in (kept.error or "")
+        assert "kept as failed" in (kept.error or "")
         assert queue_info(store).totals == {"failed": 1}
 
     def test_a_parked_job_is_not_claimed_again(self, store: Store) -> None:
