@@ -162,6 +162,12 @@ def test_schedules_are_listed_by_tenant(acme):
     assert [one["id"] for one in acme.data("schedules", "list", "--tenant", "acme")] == ["standup"]
     assert acme("schedules", "list").stdout.splitlines()[0].split()[:2] == ["schedule", "tenant"]
     assert "no tenant has the name 'nobody'" in acme("schedules", "list", "--tenant", "nobody", code=5).stderr
+    for words in (
+        ["schedules", "list", "--tenant", "acmee"],
+        ["tenants", "show", "acmee"],
+        ["tenants", "pause", "acmee"],
+    ):
+        assert "no tenant has the name 'acmee'; did you mean acme?" in acme(*words, code=5).stderr
     acme("tenants", "put", "beta", "--tz", "UTC")
     assert acme("schedules", "list", "--tenant", "beta").stderr == "tenant beta has no schedules\n"
 

@@ -179,10 +179,13 @@ def _find(app: App, name: str) -> TenantView | None:
 
 
 def _read(app: App, name: str) -> TenantView:
-    found = _find(app, name)
-    if found is None:
-        raise TenantNotFound(f"no tenant has the name {name!r}; `rota tenants put {name} --tz ZONE` makes it")
-    return found
+    try:
+        return app.tenants.get(name)
+    except TenantNotFound as err:
+        if "did you mean" in str(err):
+            raise
+        put = f"no tenant has the name {name!r}; `rota tenants put {name} --tz ZONE` makes it"
+        raise TenantNotFound(put) from err
 
 
 def _all(app: App) -> Iterator[TenantView]:

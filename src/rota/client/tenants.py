@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,7 +32,7 @@ from rota.model.tenant import (
 from rota.operations.audit import whoami
 from rota.operations.tenant_changes import pending_change, settle_tenant
 from rota.sentences import sentence
-from rota.store.contract import Page, ScheduleFilter, check_limit
+from rota.store.contract import LARGEST_PAGE, Page, ScheduleFilter, check_limit
 from rota.triggers.zone import find_zone, zone_name
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Tenants:
         for _ in range(TRIES):
             found = store.get_entries(KIND, [name])
             if not found and not may_create:
-                raise _not_found(name)
+                raise _not_found(store, name)
             _check_version(found[0] if found else None, name, expect_version)
             before, problem = read_tenant(found[0].data) if found else (None, "")
             if problem and not may_create:
@@ -207,7 +208,7 @@ class Tenants:
     def _read(self, name: str) -> Entry:
         found = self._store().get_entries(KIND, [name])
         if not found:
-            raise _not_found(name)
+            raise _not_found(self._store(), name)
         return found[0]
 
 
@@ -217,7 +218,17 @@ def _zone(tz: object) -> str:
     return name
 
 
-def _not_found(name: str) -> TenantNotFound:
+def _not_found(store: Store, name: str) -> TenantNotFound:
+    known = [entry.name for entry in store.list_entries(KIND, limit=LARGEST_PAGE).items]
+    close = get_close_matches(name, known, n=1)
+    if close:
+        meant = sentence(
+            "missing.tenant_meant",
+            "no tenant has the name {tenant!r}; did you mean {close}?",
+            tenant=name,
+            close=close[0],
+        )
+        return TenantNotFound(meant)
     return TenantNotFound(
         sentence(
             "missing.tenant",
