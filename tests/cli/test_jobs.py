@@ -286,6 +286,17 @@ def test_a_search_by_an_argument_says_that_older_jobs_were_not_searched(rota, mo
     assert every.stderr == ""
 
 
+def test_a_change_by_an_argument_says_that_older_jobs_were_not_searched(rota, monkeypatch):
+    for name in ("ann", "bob", "cyd"):
+        rota.enqueue("greet", name)
+    assert "searched" not in rota("jobs", "cancel", "--where", "args.0:ann", "--dry-run").stderr
+    monkeypatch.setattr(search, "LOOKED_THROUGH", 2)
+    monkeypatch.setattr(jobs, "LOOKED_THROUGH", 2)
+    cancelled = rota("jobs", "cancel", "--where", "args.0:cyd", "--yes")
+    assert "cancelled 1 job" in cancelled.stdout
+    assert "only the newest 2 jobs that the other terms find were searched" in cancelled.stderr.replace("\n", " ")
+
+
 def test_thousands_are_changed_in_batches(rota, store):
     (rota.folder / "many.py").write_text(
         "from rota import App\napp = App()\n@app.task\ndef f(n): ...\n"

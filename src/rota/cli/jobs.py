@@ -22,7 +22,7 @@ from rota.errors import JobNotFound
 from rota.inspector.facts.job import JobFacts, LineFacts, job_facts, job_page_facts, line_facts
 from rota.inspector.search import LOOKED_THROUGH, found_jobs, has_older, search_from
 from rota.model.micros import datetime_of
-from rota.operations.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, matching_ids
+from rota.operations.bulk import BATCH, CANCEL, DELETE, RETRY, Verb, carry_out, check_ids, fitting, matching_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -223,7 +223,13 @@ def _choose(app: App, verb: Verb, ids: tuple[str, ...], where: str | None) -> li
         raise click.UsageError(f"--where is empty, which would {verb.name} every job; give a filter such as queue:mail")
     inner = internals(app)
     search = search_from(where, store.now())
-    return matching_ids(store, verb, search, inner.redaction, inner.registry.parameters_of)
+    chosen = matching_ids(store, verb, search, inner.redaction, inner.registry.parameters_of)
+    if has_older(store, fitting(verb, search)):
+        say(
+            f"only the newest {LOOKED_THROUGH:,} jobs that the other terms find were searched; for older ones, add a "
+            "term such as until:2h"
+        )
+    return chosen
 
 
 def _named(store: Store, verb: Verb, name: str) -> str:
