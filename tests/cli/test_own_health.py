@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from freezing import freeze
 
 from cli.processes import PATIENCE, environment, wait_until
 from rota import App
@@ -28,13 +29,12 @@ def asked(rota, pid: int, *, code: int = 0):
     return json.loads(rota("health", "--self", "--pid", str(pid), "-o", "json", code=code).stdout)
 
 
-def test_a_frozen_node_is_unhealthy_while_another_node_of_its_store_is_alive(rota, started):
+def test_a_frozen_node_is_unhealthy_while_another_node_of_its_store_is_alive(rota, started, folder):
     frozen, other = (started("run", "jobs.py", "--processes", "0") for _ in range(2))
     for process in (frozen, other):
         process.wait_for("started:")
         assert asked(rota, process.process.pid)["status"] == "ok"
-    frozen.signal(signal.SIGSTOP)
-    wait_until(lambda: is_stopped(frozen.process.pid))
+    freeze(frozen.process.pid, folder / ".rota" / "rota.db")
     facts = asked(rota, frozen.process.pid, code=1)
     assert facts["status"] == "unhealthy"
     assert facts["checks"]["nodes"].endswith("is stopped by a signal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import faulthandler
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
@@ -96,22 +97,30 @@ def test_services_that_run_in_the_parent_can_be_started_in_a_child(tmp_path):
 
 
 def test_a_fork_that_python_does_not_know_of_is_refused_with_what_to_do(tmp_path):
-    """uWSGI forks like this. An app that is opened afterwards works."""
-    used, unused = (App(f"sqlite:///{tmp_path}/{name}.db") for name in ("used", "unused"))
-    for app in (used, unused):
-        app.task(name="note")(print)
-    enqueue(used, "before")
+    """uWSGI forks like this. An app that is opened afterwards works.
 
-    def work():
-        for call in (lambda: enqueue(used, "refused"), used.jobs.list):
-            with pytest.raises(StoreError, match="py-call-uwsgi-fork-hooks"):
-                call()
-        enqueue(unused, "in the child")
+    It is tried in a child without other threads. If one waited for the interpreter, the raw fork would wait for ever.
+    """
 
-    assert exit_code(fork(work, forking=ctypes.PyDLL(None).fork)) == 0
-    assert [len(app.jobs.list().items) for app in (used, unused)] == [1, 1]
-    used.close()
-    unused.close()
+    def of_uwsgi():
+        faulthandler.cancel_dump_traceback_later()  # its thread would be missing in the next child
+        used, unused = (App(f"sqlite:///{tmp_path}/{name}.db") for name in ("used", "unused"))
+        for app in (used, unused):
+            app.task(name="note")(print)
+        enqueue(used, "before")
+
+        def work():
+            for call in (lambda: enqueue(used, "refused"), used.jobs.list):
+                with pytest.raises(StoreError, match="py-call-uwsgi-fork-hooks"):
+                    call()
+            enqueue(unused, "in the child")
+
+        assert exit_code(fork(work, forking=ctypes.PyDLL(None).fork)) == 0
+        assert [len(app.jobs.list().items) for app in (used, unused)] == [1, 1]
+        used.close()
+        unused.close()
+
+    assert in_child(of_uwsgi) == 0
 
 
 def write(app):

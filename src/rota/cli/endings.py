@@ -53,8 +53,8 @@ def report_error(err: BaseException) -> int:
 
 
 def _hint(err: RotaError) -> str:
-    if isinstance(err, ResultTimeout):
-        return f"`rota jobs show {err.job_id or 'ID'}` shows what became of it, `rota nodes list` who works"
+    if isinstance(err, ResultTimeout) and err.job_id:
+        return f"`rota jobs show {err.job_id}` shows what became of it, `rota nodes list` who works"
     return HINTS.get(type(err), "")
 
 
