@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -200,8 +201,12 @@ class TestIdleWorkers:
         assert ids(claim(store, holder=RIVAL)) == [job_id]
 
     def test_a_worker_that_listens_no_more_gets_nothing(self, store: Store) -> None:
+        before = set(threading.enumerate())
         with listener_on(store, "jobs"):
             claim_idle(store)
+        for thread in set(threading.enumerate()) - before:
+            if thread.name == "rota-listener":  # it ends when the server has answered that the subscription ended
+                thread.join(PATIENCE)
         job_id = add_job(store)
         assert ids(claim(store, holder=RIVAL)) == [job_id]
 
