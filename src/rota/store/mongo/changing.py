@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rota.store.shared.changing import Checked
 
 MOST_ROUNDS = 10  # if other processes change the jobs between a read and a write
+SHORT_RESULT = 1_000  # bytes: an update of all jobs of an exchange stays far below 16 MB, the most that one may have
 RECORD_WITHIN = 1.0  # seconds; a schedule that a dead client has locked must not delay workers: its next run records
 
 
@@ -183,7 +184,7 @@ def _write(step: Step, changes: Sequence[Change], guard: Guard) -> list[Change]:
     updates = [
         UpdateMany(
             {"_id": {"$in": [change.id for change in group]}, **_condition(group[0], guard)},
-            update_of(group[0], token),
+            update_of(group, token),
             hint="_id_",
         )
         for group in grouped(changes, _kind).values()
@@ -263,10 +264,12 @@ def _names(change: Change) -> set[tuple[str, str]]:
 
 
 def _kind(change: Change) -> object:
-    """All that the condition and the update of a change are made of."""
+    """All that the condition and the update of a change are made of, without a short result: an update has many."""
     job = change.job
     was = (job.lease_no, job.state, job.key, job.past, job.holder)
-    return was, change.state, change.cancel_reason, *differences(change)
+    is_short = change.result is not None and len(change.result) <= SHORT_RESULT
+    fields = [field for field in differences(change) if not (is_short and field[0] == "result")]
+    return was, change.state, change.cancel_reason, is_short, *fields
 
 
 def _condition(change: Change, guard: Guard) -> Document:

@@ -15,7 +15,7 @@ from rota.model.schedules.schedule import Ahead, LastRun, Origin, Pause, Schedul
 from rota.store.shared import unpacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rota.store.mongo.database import Document
 
@@ -128,8 +128,21 @@ def differences(change: Change) -> list[tuple[str, object]]:
     return [(name, after) for name, after, before in fields if after != before]
 
 
-def update_of(change: Change, token: str) -> Document:
-    """The update that a change writes: the fields that differ, and the end of the lease."""
+def update_of(changes: Sequence[Change], token: str) -> Document | list[Document]:
+    """The one update that all of these changes write: the fields that differ, and the end of the lease. If they have
+    several results, each job takes its own from a list."""
+    fields, results = _fields_of(changes[0], token), [change.result for change in changes]
+    if results.count(results[0]) == len(results):
+        return changed(fields)
+    gone = [name for name, value in fields.items() if value is None]
+    place = {"$indexOfArray": [{"$literal": [change.id for change in changes]}, "$_id"]}
+    values: Document = {name: {"$literal": value} for name, value in given(**fields).items()}
+    own_result = {"$arrayElemAt": [{"$literal": results}, place]}
+    return [{"$set": {**values, "result": own_result}}, *([{"$unset": gone}] if gone else [])]
+
+
+def _fields_of(change: Change, token: str) -> Document:
+    """What a change sets; None removes a field."""
     fields: Document = {
         "state": change.state.value,
         "token": token,
@@ -140,7 +153,7 @@ def update_of(change: Change, token: str) -> Document:
         fields["cancel_reason"] = change.cancel_reason
     for name, value in differences(change):
         fields[name] = None if name in _OPTIONAL and value == _OPTIONAL[name] else value
-    return changed(fields)
+    return fields
 
 
 # Schedules.

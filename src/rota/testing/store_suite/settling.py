@@ -138,6 +138,19 @@ class TestSettlingManyAtOnce:
         assert queue_info(store).counts.get("running", 0) == 0
         assert queue_info(store).totals == {"succeeded": 20}
 
+    def test_each_of_many_jobs_has_its_own_result(self, store: Store) -> None:
+        results = [b"1", None, b"2", b"", b"$queue", b"x" * 5_000, b"2", b"\x00\xff", None]
+        add(store, *[a_job() for _ in results])
+        jobs = claim(store, len(results))
+        succeed(store, jobs[0])
+        changes = [
+            settle(job, Succeeded(result), a_policy(), AT, 0.0) for job, result in zip(jobs, results, strict=True)
+        ]
+        refused = store.exchange(Exchange(holder=WORKER, settled=changes), now=AT).refused
+        assert refused == [Refusal(jobs[0].id, "lease")]
+        assert [read(store, job.id).result for job in jobs[1:]] == results[1:]
+        assert [read(store, change.id) for change in changes[1:]] == [apply(change) for change in changes[1:]]
+
     def test_one_exchange_settles_and_claims(self, store: Store) -> None:
         first = running_job(store)
         second = add_job(store)
