@@ -40,7 +40,10 @@ class Adder:
 
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         made: set[str] = set()
-        with self._steps.work(now, self._queue_to_count(jobs)) as turn:
+        queue = self._queue_to_count(jobs)
+        with self._steps.work(now, queue) as turn:
+            if queue is not None:  # an idle worker wakes up while the insert waits for the journal, and finds the job
+                notify.send(self._steps.connection, "jobs")
             add = partial(_add, jobs=jobs, turn=turn, made=made)
             run = partial(self._steps.run, "add", is_atomic=len(jobs) > 1)
             try:
