@@ -32,9 +32,9 @@ def interrupted_at(step, act):
     return bool(reached)
 
 
-def interrupted_everywhere(act):
-    """Interrupt `act` at each of its steps, one after another."""
-    for step in count():
+def interrupted_everywhere(act, every=1):
+    """Interrupt `act` at each of its steps, or at every third or so, one after another."""
+    for step in count(step=every):
         if not interrupted_at(step, act):
             assert step > 10
             return

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from amounts import amount
 from rota.store.redis import RedisStore
 from rota.testing.store_suite.builders import a_job
 from rota.testing.store_suite.checks import check_store
@@ -22,7 +23,7 @@ def test_a_call_that_is_interrupted_while_it_connects_spoils_no_later_one(server
 
     namespace = f"t{uuid4().hex[:24]}"
     stores.append(opened(server, namespace))
-    for _ in interrupted_everywhere(call):
+    for _ in interrupted_everywhere(call, every=amount(5, 1)):  # what belongs together takes more steps than five
         for _ in range(2):
             call()
         stores.pop().close()
