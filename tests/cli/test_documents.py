@@ -162,6 +162,7 @@ def test_run_serves_metrics_of_the_documents_it_ran(started, shop):
         port = free.getsockname()[1]
     process = started("documents", "run", "reminders", "--metrics-port", str(port))
     process.wait_for("document two of reminders is done")
+    process.wait_for("metrics are served at")
 
     def read(path):
         with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as reply:
