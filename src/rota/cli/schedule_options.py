@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from rota.cli.options import check_duration, check_fine_duration
 from rota.errors import BadOption, BadTrigger, UnknownZone
 from rota.inspector.wall_times import DAY_LENGTH, day_or_time_from, in_zone
 from rota.model.micros import fine_span_of, span_of
@@ -197,18 +198,18 @@ def _read(name: str, value: Any) -> Any:
     return value
 
 
-def _span(context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+def _span(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     """Refuse a duration that is none, before anything is done; only an edit may take one back."""
-    if text or (text is not None and context.info_name != "edit"):
-        span_of(text)
-    return text
+    return text if _is_taken_back(context, text) else check_duration(context, option, text)
 
 
-def _fine_span(context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+def _fine_span(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     """Like _span, but also accepts less than a second."""
-    if text or (text is not None and context.info_name != "edit"):
-        fine_span_of(text, least=1)
-    return text
+    return text if _is_taken_back(context, text) else check_fine_duration(context, option, text)
+
+
+def _is_taken_back(context: click.Context, text: str | None) -> bool:
+    return text == "" and context.info_name == "edit"
 
 
 def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:

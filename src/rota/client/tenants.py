@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,9 +29,9 @@ from rota.model.tenant import (
     tenant_facts,
 )
 from rota.operations.audit import whoami
-from rota.operations.tenant_changes import pending_change, settle_tenant
+from rota.operations.tenant_changes import pending_change, settle_tenant, similar_tenant
 from rota.sentences import sentence
-from rota.store.contract import LARGEST_PAGE, Page, ScheduleFilter, check_limit
+from rota.store.contract import Page, ScheduleFilter, check_limit
 from rota.triggers.zone import find_zone, zone_name
 
 if TYPE_CHECKING:
@@ -219,14 +218,13 @@ def _zone(tz: object) -> str:
 
 
 def _not_found(store: Store, name: str) -> TenantNotFound:
-    known = [entry.name for entry in store.list_entries(KIND, limit=LARGEST_PAGE).items]
-    close = get_close_matches(name, known, n=1)
-    if close:
+    close = similar_tenant(store, name)
+    if close is not None:
         meant = sentence(
             "missing.tenant_meant",
             "no tenant has the name {tenant!r}; did you mean {close}?",
             tenant=name,
-            close=close[0],
+            close=close,
         )
         return TenantNotFound(meant)
     return TenantNotFound(

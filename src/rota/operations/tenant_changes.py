@@ -8,6 +8,7 @@ they are, so that they follow a tenant that changes meanwhile, and leave the pau
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +18,7 @@ from rota.model.audit_record import Author
 from rota.model.entry import Entry, EntryEdit
 from rota.model.schedules.edit import with_audit
 from rota.model.tenant import KIND, UNSETTLED, UNSETTLED_SCHEDULES, Tenant, derive, unpack_tenant
-from rota.sentences import sentence
+from rota.sentences import Sentence, sentence
 from rota.store.contract import LARGEST_PAGE, ScheduleFilter
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ def read_tenants(store: Store, names: Iterable[str]) -> dict[str, Tenant]:
     return {entry.name: unpack_tenant(entry.data) for entry in store.get_entries(KIND, wanted)} if wanted else {}
 
 
+def similar_tenant(store: Store, name: str) -> str | None:
+    """The tenant that was probably meant by a name that none has."""
+    known = [entry.name for entry in store.list_entries(KIND, limit=LARGEST_PAGE).items]
+    return next(iter(get_close_matches(name, known, n=1)), None)
+
+
 def check_tenants(
     store: Store, specs: Mapping[str, ScheduleSpec], coming: Mapping[str, Tenant] | None = None
 ) -> dict[str, Tenant]:
@@ -42,17 +49,27 @@ def check_tenants(
     tenants = {**read_tenants(store, [spec.tenant for spec in specs.values()]), **(coming or {})}
     for name, spec in specs.items():
         if spec.tenant and spec.tenant not in tenants:
-            raise TenantNotFound(
-                sentence(
-                    "missing.tenant_of",
-                    "schedule '{schedule}' names the tenant {tenant!r}, which does not exist; make it first "
-                    "with app.tenants.put({tenant!r}, tz=…), `rota tenants put {tenant} --tz …`, or under "
-                    "`tenants:` in rota.yaml",
-                    schedule=name,
-                    tenant=spec.tenant,
-                )
-            )
+            raise TenantNotFound(_missing_of(name, spec.tenant, similar_tenant(store, spec.tenant)))
     return tenants
+
+
+def _missing_of(schedule: str, tenant: str, close: str | None) -> Sentence:
+    if close:
+        return sentence(
+            "missing.tenant_of_meant",
+            "schedule '{schedule}' names the tenant {tenant!r}, which does not exist; did you mean {close}?",
+            schedule=schedule,
+            tenant=tenant,
+            close=close,
+        )
+    return sentence(
+        "missing.tenant_of",
+        "schedule '{schedule}' names the tenant {tenant!r}, which does not exist; make it first "
+        "with app.tenants.put({tenant!r}, tz=…), `rota tenants put {tenant} --tz …`, or under "
+        "`tenants:` in rota.yaml",
+        schedule=schedule,
+        tenant=tenant,
+    )
 
 
 def let_follow(store: Store, schedules: Sequence[Schedule], by: str, new_id: Callable[[], str]) -> bool:
