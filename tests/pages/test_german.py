@@ -138,3 +138,15 @@ def test_what_happened_by_hand_is_said_in_german(shop):
     page = unescape(german.read(f"/jobs/{door.ids['cancelled']}"))
     assert "abgebrochen von ann" in page
     assert "cancelled by ann" not in page
+
+
+def test_a_job_in_a_paused_queue_says_for_which_reason(shop):
+    german, door = shop
+    app = door.app
+    job = app.jobs.get(door.ids["queued"])
+    app.queues.pause(job.queue, reason="Inventur bis Montag.", by="ann")
+    try:
+        page = unescape(german.read(f"/jobs/{job.id}"))
+    finally:
+        app.queues.resume(job.queue)
+    assert f"wartet in der Warteschlange {job.queue}, die angehalten ist: Inventur bis Montag. Er ist seit" in page

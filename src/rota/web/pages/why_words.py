@@ -48,6 +48,9 @@ def _sentences(words: Words, code: str, values: Mapping[str, Any]) -> dict[str, 
     if code in REASONED:
         kept = str(values.get("reason") or "")
         return {"why": say_reason(words, kept) if kept else words.text("job.no_reason")}
+    if code == "waiting.queue_paused":
+        kept = str(values.get("reason") or "").rstrip(".")
+        return {"why": escape(f": {kept}" if kept else "")}
     return {}
 
 
