@@ -93,6 +93,13 @@ def test_the_load_counts_runs_that_are_open_at_one_instant(shop, window):
     assert max(load.coming[:120]) == 0  # what is over is not expected
 
 
+def test_short_runs_are_expected_one_at_a_time(shop, window):
+    store = shop.open()
+    load = read_load(store, store.get_schedules(["rates"]), window, None, is_all=False)
+    assert 0 < max(load.coming) < 0.5  # on average
+    assert load.peak == 1
+
+
 def test_a_span_that_ends_when_another_begins_needs_no_second_place():
     week = Window(0, WEEK, 0)
     step = WEEK // STEPS

@@ -159,7 +159,7 @@ def read_load(store: Store, schedules: Iterable[Schedule], window: Window, queue
         step=step,
         past=_past(store, window, step) if is_all else [],
         coming=levels,
-        peak=round(top),
+        peak=max(1, round(top)) if top > 0 else 0,  # short runs come to less than one at a time on average
         peak_at=_first_at(spans, window, step, levels.index(top)) if top > 0 else None,
         slots=_slots(store, queue),
         counted=counted,
