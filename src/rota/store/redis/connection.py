@@ -76,9 +76,11 @@ class Connection:
         if self._is_ours:
             self.client.close()
 
-    def call(self, name: str, *, now: int | None = None, is_work: bool = False, **request: Any) -> Reply:
-        """Run a script: one round trip, one atomic step, at `now` or by the server's clock."""
-        return self._call(name, encode(request), now=now, is_work=is_work)
+    def call(
+        self, name: str, *, verb: str | None = None, now: int | None = None, is_work: bool = False, **request: Any
+    ) -> Reply:
+        """Run a script: one round trip, one atomic step, at `now` or by the server's clock. `verb`: what it commits."""
+        return self._call(name, encode(request), verb=verb, now=now, is_work=is_work)
 
     def add(self, verb: str, name: str, values_at: Callable[[int], Sequence[str | bytes]], now: int | None) -> Any:
         """Run a script that adds jobs; returns its answer. They are dated by the estimated clock, which the script
@@ -86,17 +88,17 @@ class Connection:
         a date is old when it arrives."""
         for _ in range(MOST_DATED):
             values = values_at(self.clock.now() if now is None else now)
-            reach(f"{verb}.before_commit")
-            reply = self._call(name, *values, now=now, is_work=True)
-            reach(f"{verb}.after_commit")
+            reply = self._call(name, *values, verb=verb, now=now, is_work=True)
             if reply.body != b"clock":
                 return reply.body
             self.clock.reset(reply.now)
         return None
 
-    def _call(self, name: str, *values: str | bytes, now: int | None, is_work: bool) -> Reply:
+    def _call(self, name: str, *values: str | bytes, verb: str | None, now: int | None, is_work: bool) -> Reply:
         if not self._is_open:
             raise StoreUnavailable(f"the store {self.address} is closed")
+        if verb is not None:
+            reach(f"{verb}.before_commit")
         injected = "" if now is None else str(now)  # text loses no digit in Lua
         with self.translated():
             at, is_lost, seal, body = self._run(name, injected, "1" if is_work else "", *values)
@@ -112,6 +114,8 @@ class Connection:
             )
         if body is None and seal is not None:
             raise msgspec.json.decode(seal, type=Seal).refusal(self.description)
+        if verb is not None:
+            reach(f"{verb}.after_commit")
         return Reply(int(at), body)
 
     def command(self, *parts: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.failpoints import reach
 from rota.model.jobs.series import count_runs, minute_of
 from rota.model.jobs.settle import apply, claim
 from rota.model.schedules.occurrence import noted
@@ -66,7 +65,7 @@ class Exchanger:
         """Exchange. `direct` receives the job that was claimed for this worker and that no message has brought."""
         settled = request.settled
         reply = self._call(request, direct, settled, now)
-        refused, left, raw, next_due_at, lookahead = reply.body[:5]
+        refused, left = reply.body[:2]
         refusals = [Refusal(settled[n - 1].id, why.decode(), reason.decode()) for n, why, reason in refused]
         others = {*left, *(n for n, _, _ in refused)}  # the runs of all were counted, or of none
         uncounted = count_runs(change for n, change in enumerate(settled, 1) if n not in others) if others else []
@@ -78,11 +77,10 @@ class Exchanger:
                 "exchange", rest, lambda change, job, _: is_held_by(request.holder, change, job), now=now
             )
             reply = self._call(request, direct, [], now)
-            raw, next_due_at, lookahead = reply.body[2:5]
-        if lookahead:
+        if lookahead := reply.body[4]:
             self._lookahead.decide(lookahead, now)
             reply = self._call(request, direct, [], now, has_decided=True)
-            raw, next_due_at = reply.body[2:4]
+        raw, next_due_at = reply.body[2:4]
         jobs = self._claimed(raw, request.holder, reply.now) if raw else []
         due = None if next_due_at is None else int(next_due_at)
         return Exchanged(now=reply.now, refused=refusals, claimed=[*direct, *jobs], next_due_at=due)
@@ -92,9 +90,9 @@ class Exchanger:
     ) -> Reply:
         kinds: Kinds = {}
         rows = [_settled(change, kinds) for change in settled]
-        reach("exchange.before_commit")
         reply = self._writer.connection.call(
             "exchange",
+            verb="exchange",
             now=now,
             is_work=request.want > 0,
             holder=request.holder,
@@ -111,7 +109,6 @@ class Exchanger:
             waits_for=WAITS_FOR,
             known=self._direct_claims.last_taken(request.holder),
         )
-        reach("exchange.after_commit")
         if reply.body[5] is not None:
             *raw, claimed_at = reply.body[5]
             for job in self._claimed(raw, request.holder, int(claimed_at)):

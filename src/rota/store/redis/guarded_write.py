@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from rota.errors import StoreUnavailable
-from rota.failpoints import reach
 from rota.model.jobs.job import Job, NewJob, State, accept, holds_key
 from rota.model.schedules.occurrence import noted, of_skip
 from rota.store.contract import Added
@@ -114,9 +113,7 @@ class GuardedWriter:
         held: list[bool] = []
         for start in range(0, len(writes), MOST_WRITES):
             items = [write.item() for write in writes[start : start + MOST_WRITES]]
-            reach(f"{verb}.before_commit")
-            held += map(bool, self.connection.call("commit", items=items, is_work=is_work).body)
-            reach(f"{verb}.after_commit")
+            held += map(bool, self.connection.call("commit", verb=verb, items=items, is_work=is_work).body)
         return held
 
     def write(self, *commands: Command, is_work: bool = False) -> None:

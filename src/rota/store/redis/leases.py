@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.failpoints import reach
 from rota.model.jobs.job import State
 from rota.store.contract import Extended
 from rota.store.redis.codec import fence_of, job_of, snapshots_of
@@ -27,18 +26,15 @@ class Leases:
     def extend_leases(
         self, holder: str, leases: Sequence[tuple[str, int]], lease_for: int, now: int | None
     ) -> Extended:
-        if leases:
-            reach("extend.before_commit")
         reply = self._connection.call(
             "extend",
+            verb="extend" if leases else None,
             now=now,
             holder=holder,
             ids=[job_id for job_id, _ in leases],
             fences=[fence_of(lease_no, holder) for _, lease_no in leases],
             lease_for=lease_for,
         )
-        if leases:
-            reach("extend.after_commit")
         lost, cancels = ([part.decode() for part in parts] for parts in reply.body)
         return Extended(now=reply.now, lost=lost, cancels=dict(zip(cancels[::2], cancels[1::2], strict=True)))
 
