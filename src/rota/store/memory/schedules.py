@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.jobs.settle import cancel
 from rota.model.schedules.edit import audit_after, schedule_after
 from rota.model.schedules.occurrence import is_record_of, of_job, of_skip
 from rota.store.contract import Due
@@ -12,7 +11,7 @@ from rota.store.memory.adding import Adder
 from rota.store.memory.changing import Changer
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import occurrence_page, page_of
-from rota.store.shared.stepwise import apply_changes, delete_unstarted
+from rota.store.shared.stepwise import revoke_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +78,7 @@ class Schedules(Adder, Changer):
         if not edit.holds_for(current.version if current else None, current.created_at if current else None):
             return False
         if edit.revoke is not None:
-            self._revoke(edit, edit.revoke, now)
+            revoke_jobs(list(self._jobs.values()), edit, edit.revoke, self._changes(now))
         made: list[str] = []
         if edit.is_removal:
             del self._schedules[edit.id]
@@ -97,11 +96,3 @@ class Schedules(Adder, Changer):
     def _is_made(self, new: NewJob) -> bool:
         """Whether its occurrence has, or had, a job."""
         return (new.schedule_id, new.fire_at) in self._made
-
-    def _revoke(self, edit: Edit, reason: str, now: int) -> None:
-        """Cancel the waiting jobs of the schedule's trigger; runs by hand stay."""
-        made = (job for job in self._jobs.values() if job.schedule_id == edit.id and job.fire_at)
-        waiting = [job for job in made if job.state.is_waiting]
-        changes = self._changes(now)
-        delete_unstarted([job for job in waiting if edit.deletes(job)], changes)
-        apply_changes((cancel(job, now, reason) for job in waiting if not edit.deletes(job)), changes)

@@ -255,10 +255,8 @@ class GuardedWrite:
         held = [job for job in known if job and job.schedule_id == schedule_id and job.state is State.HELD]
         return max(held, key=lambda job: job.seq).id if held else None
 
-    def delete_unstarted(self, *jobs: Job) -> None:
-        """Delete jobs and leave no record of them; what waited for all of them is read by one call."""
-        self.read(*(waits_for(job.id) for job in jobs))
-        delete_unstarted(jobs, self)
+    def delete_unstarted(self, job: Job) -> None:
+        delete_unstarted([job], self)
 
     def held_behind(self, job_id: str) -> list[Job]:
         """The jobs that wait for this one after this write."""
@@ -272,7 +270,7 @@ class GuardedWrite:
 
     def was_made(self, schedule_id: str, fire_at: int) -> bool:
         """Whether an occurrence has a job."""
-        return bool(self.read(["ZCOUNT", f"slot:{schedule_id}", fire_at, fire_at])[0])
+        return bool(self.read(was_made(schedule_id, fire_at))[0])
 
     def created_at(self, schedule_id: str) -> int | None:
         schedule = stored_schedule(self, schedule_id)
@@ -366,14 +364,21 @@ class GuardedWrite:
 
 
 def stored_schedule(write: GuardedWrite, schedule_id: str) -> Schedule | None:
-    """A schedule as it was read, without its last run; the write is guarded by it."""
+    """A schedule as it was read, its last run unknown; the write is guarded by it."""
     (packed,) = write.read(["HGET", "schedule", schedule_id])
-    return None if packed is None else schedule_of(schedule_id, packed, [])
+    if packed is None:
+        return None
+    return msgspec.structs.replace(schedule_of(schedule_id, packed, []), last=UNKNOWN_LAST)
 
 
 def waits_for(job_id: str) -> Command:
     """What finds the jobs that wait for one."""
     return ["ZRANGE", f"waits:{job_id}", 0, -1]
+
+
+def was_made(schedule_id: str, fire_at: int) -> Command:
+    """What counts the jobs of an occurrence."""
+    return ["ZCOUNT", f"slot:{schedule_id}", fire_at, fire_at]
 
 
 def neighbours(entry: Occurrence) -> list[Command]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rota.model.jobs.settle import cancel
 from rota.model.schedules.edit import audit_after, schedule_after
 from rota.model.schedules.schedule import LastRun
 from rota.store.contract import Due
 from rota.store.redis.codec import UNKNOWN_LAST, binary, pack_schedule, schedule_of
-from rota.store.redis.guarded_write import GuardedWrite, stored_schedule
+from rota.store.redis.guarded_write import GuardedWrite, stored_schedule, waits_for, was_made
 from rota.store.shared.batching import FEW_DUE, batches
 from rota.store.shared.matching import schedule_matches
 from rota.store.shared.paging import page_of
-from rota.store.shared.stepwise import apply_changes
+from rota.store.shared.stepwise import revoke_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rota.model.jobs.job import NewJob
     from rota.model.schedules.edit import Edit
     from rota.model.schedules.schedule import Schedule
     from rota.store.contract import Page, ScheduleFilter
@@ -34,14 +34,18 @@ class ScheduleRead(NamedTuple):
     name: str
     ledger_from: int  # entries of the ledger that end at or after this may be touched
     jobs_in: Sequence[str] = ()  # indexes whose jobs matter: "live" (many, if they may overlap), "soon" (not due yet)
-    jobs: Sequence[str] = ()  # that it may make
-    fire_times: Sequence[int] = ()  # their nominal times
+    jobs: Sequence[NewJob] = ()  # that it may make
     known: Sequence[str] = ()  # jobs that exist, and that it may change
 
     def commands(self) -> list[Command]:
         """What reads all this but the jobs."""
-        times = [["ZCOUNT", f"slot:{self.name}", at, at] for at in self.fire_times]
+        times = [was_made(self.name, job.fire_at or 0) for job in self.jobs]
         return [["HGET", "schedule", self.name], ["HGET", "busy", self.name], self.ledger, *self.indexes, *times]
+
+    @property
+    def ids(self) -> list[str]:
+        """The jobs that the decision names."""
+        return [*(job.id for job in self.jobs), *self.known]
 
     @property
     def ledger(self) -> Command:
@@ -67,8 +71,7 @@ class Schedules:
                 name=edit.id,
                 ledger_from=min((skip.after_at for skip in edit.skips), default=edit.after.fired_through),
                 jobs_in=() if edit.revoke is None else ("live", "soon"),
-                jobs=[job.id for job in edit.jobs],
-                fire_times=[job.fire_at or 0 for job in edit.jobs],
+                jobs=edit.jobs,
             )
             for edit in edits
         ]
@@ -86,7 +89,7 @@ class Schedules:
         else:
             new = [job for job in edit.jobs if not write.was_made(edit.id, job.fire_at or 0) or job.fire_at in deleted]
             made = [added.id for job in new if not (added := write.add(job)).existed]
-            after = schedule_after(edit, None if current is None else UNKNOWN_LAST, made)
+            after = schedule_after(edit, current.last if current else None, made)
             put_schedule(write, edit.id, current, after)
             if current is not None or after.last != LastRun():
                 write.set_last_run(edit.id, after.last)
@@ -121,7 +124,7 @@ class Schedules:
 
     def _read(self, wanted: Sequence[ScheduleRead], now: int | None) -> list[GuardedWrite]:
         """Schedules, and then their jobs, each for a write; the guards of the writes find what changes in between."""
-        ids = [job_id for one in wanted for job_id in (*one.jobs, *one.known)]
+        ids = [job_id for one in wanted for job_id in one.ids]
         number = sum(len(one.jobs) for one in wanted)
         commands = [command for one in wanted for command in one.commands()]
         found = self._writer.snapshot(ids, *commands, reserve=number, now=now, is_work=True)
@@ -206,17 +209,14 @@ def _job_ids(wanted: ScheduleRead, write: GuardedWrite) -> list[str]:
     """The jobs that a decision may read or make."""
     holder, *found = write.read(["HGET", "busy", wanted.name], *wanted.indexes)
     ids = [*(job_id for some in found for job_id in some), *([holder] if holder else [])]
-    return [*(job_id.decode() for job_id in ids), *wanted.jobs, *wanted.known]
+    return [*(job_id.decode() for job_id in ids), *wanted.ids]
 
 
 def _revoke(write: GuardedWrite, edit: Edit, wanted: ScheduleRead, reason: str) -> set[int | None]:
-    """Cancel the jobs that the schedule's trigger made and no worker has started; those of times that are still to come
-    are deleted. Returns these times."""
-    found = [job for job in map(write.find, _job_ids(wanted, write)) if job]
-    waiting = [job for job in found if job.schedule_id == edit.id and job.fire_at and job.state.is_waiting]
-    deleted = [job for job in waiting if edit.deletes(job)]
-    write.delete_unstarted(*deleted)
-    apply_changes((cancel(job, write.now, reason) for job in waiting if not edit.deletes(job)), write)
+    """Revoke the schedule's jobs. Returns the times of those that are deleted."""
+    found = [job for job in map(write.find, dict.fromkeys(_job_ids(wanted, write))) if job]
+    write.read(*(waits_for(job.id) for job in found))  # of all in one call
+    deleted = revoke_jobs(found, edit, reason, write)
     write.set_last_run(edit.id, UNKNOWN_LAST, is_own=True)
     return {job.fire_at for job in deleted}
 

@@ -15,6 +15,7 @@ from rota.model.jobs.job import State
 from rota.model.reasons import reason_text
 from rota.model.schedules.firing import fired, place
 from rota.model.schedules.lookahead import decide_due
+from rota.store.contract import Fired
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -86,6 +87,13 @@ class FiringSteps(Snapshot, Protocol):
         """Ask a running job to stop; cancel one that waits, and release what is held behind it."""
 
 
+class SingleFiringSteps(FiringSteps, Protocol):
+    """The same for a store that fires schedules one by one."""
+
+    def record_skip(self, schedule_id: str, skip: Skip, /) -> None:
+        """Write a skip to the occurrence ledger."""
+
+
 class LookaheadSteps(Snapshot, Protocol):
     """What deciding on a due job reads and writes."""
 
@@ -140,6 +148,20 @@ def advanced(firing: Firing, current: Schedule, jobs: list[str], now: int) -> Sc
     """The schedule after an accepted firing that made these jobs. `current`: as it is stored, which may know of runs
     that ended since the firing was decided."""
     return fired(msgspec.structs.replace(firing, schedule=current), len(jobs), now, jobs[-1] if jobs else None)
+
+
+def fire_one(
+    firing: Firing, schedule: Schedule | None, steps: SingleFiringSteps, now: int
+) -> tuple[Schedule | None, Fired]:
+    """Fire a schedule if it still is what was decided on. Returns it after that, None if it was not fired; and the
+    result."""
+    holds = schedule is not None and firing.holds_for(schedule.version, schedule.created_at)
+    placed = place_firing(firing, steps) if holds else None
+    if schedule is None or placed is None:
+        return None, Fired(schedule_id=firing.schedule.id, is_accepted=False)
+    for skip in placed.skips:
+        steps.record_skip(schedule.id, skip)
+    return advanced(firing, schedule, placed.jobs, now), Fired.of(schedule.id, placed.jobs, placed.skips)
 
 
 def place_due(job: Job, schedule: Schedule | None, steps: LookaheadSteps, now: int) -> None:

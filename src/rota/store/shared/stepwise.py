@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rota.model.jobs.job import Job
     from rota.model.jobs.settle import Change
+    from rota.model.schedules.edit import Edit
     from rota.model.schedules.occurrence import Occurrence
 
 
@@ -95,3 +96,13 @@ def delete_unstarted(jobs: Sequence[Job], steps: ChangeSteps) -> None:
         steps.put(job, None)
     for job in jobs:
         release_behind(job.id, steps)
+
+
+def revoke_jobs(jobs: Iterable[Job], edit: Edit, reason: str, steps: ChangeSteps) -> list[Job]:
+    """Cancel the jobs that the schedule's trigger made and no worker has started; runs by hand stay. Those of times
+    that are still to come are deleted, and returned."""
+    waiting = [job for job in jobs if job.schedule_id == edit.id and job.fire_at and job.state.is_waiting]
+    deleted = [job for job in waiting if edit.deletes(job)]
+    delete_unstarted(deleted, steps)
+    apply_changes((cancel(job, steps.now, reason) for job in waiting if not edit.deletes(job)), steps)
+    return deleted

@@ -5,38 +5,38 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rota.store.redis.adding import request_of
-from rota.store.redis.codec import binary, encode, pack_last, pack_schedule, schedule_head
+from rota.store.redis.codec import UNKNOWN_LAST, binary, encode, pack_last, pack_schedule, schedule_head
 from rota.store.shared.batching import number_plain
+from rota.store.shared.placing import advanced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rota.model.schedules.firing import Firing
     from rota.model.schedules.schedule import Schedule
     from rota.store.redis.connection import Connection
 
-    Advance = Callable[[Firing, Schedule, list[str], int], Schedule]
-
 MOST_TRIES = 2  # before the schedules are read
 
 
-def fire_plain(connection: Connection, firings: Sequence[Firing], now: int | None, advance: Advance) -> int:
+def fire_plain(connection: Connection, firings: Sequence[Firing], now: int | None) -> int:
     """Fire the first of some schedules, up to one that is blocked or does more than make its job; returns how many."""
     number = number_plain(firings)
     for _ in range(MOST_TRIES):
         some = firings[:number]
-        values_at = partial(_values, some, advance)
-        number = connection.add("fire", "add", values_at, now) or 0 if some else 0
+        number = connection.add("fire", "add", partial(_values, some), now) or 0 if some else 0
         if number == len(some):
             return len(some)
     return 0
 
 
-def _values(firings: Sequence[Firing], advance: Advance, at: int) -> list[bytes]:
+def _values(firings: Sequence[Firing], at: int) -> list[bytes]:
     """Firings as the script takes them: their jobs, and each schedule before and after."""
     jobs = [firing.shots[0].job for firing in firings]
-    after = [advance(firing, firing.schedule, [job.id], at) for firing, job in zip(firings, jobs, strict=True)]
+    after = [_advanced(firing, at) for firing in firings]
     request = {
         **request_of(jobs, at),
         "schedules": [binary(pack_schedule(schedule)) for schedule in after],
@@ -48,3 +48,9 @@ def _values(firings: Sequence[Firing], advance: Advance, at: int) -> list[bytes]
         "spent": [schedule.id for schedule in after if schedule.due_at is None],
     }
     return [encode(request)]
+
+
+def _advanced(firing: Firing, at: int) -> Schedule:
+    """The schedule after its firing, with its last run unknown: only what the firing sets of it is written."""
+    before = msgspec.structs.replace(firing.schedule, last=UNKNOWN_LAST)
+    return advanced(firing, before, [firing.shots[0].job.id], at)
