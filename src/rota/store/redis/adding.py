@@ -89,10 +89,10 @@ def _indexed(groups: list[tuple[Job, list[int]]]) -> dict[str, Any]:
             else:
                 by_time.setdefault(key, []).extend((score, job.id))
     jobs = [job for job, _ in groups]
+    counted = [["HINCRBY", "count", name, number] for name, number in counts.items()]
     return {
         "by_position": by_position,
         "by_time": by_time,
-        "counts": counts,
-        "tasks": [part for task in {job.task for job in jobs} for part in (0, task)],
         "priorities": list({(job.queue, job.priority) for job in jobs if job.state is State.QUEUED}),
+        "commands": [*counted, *(["ZADD", "tasks", 0, task] for task in {job.task for job in jobs})],
     }

@@ -12,6 +12,7 @@ from rota.store.redis.schema import VERSION
 COMMON = ("prelude", "request")  # what most scripts begin with
 PARTS = {
     "add_one": ("prelude",),
+    "add": (*COMMON, "guarded"),
     "commit": (*COMMON, "guarded"),
     "exchange": (*COMMON, "guarded"),
     "queues": (*COMMON, "queue_names"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rota.model.schedules.firing import Firing
     from rota.model.schedules.schedule import Schedule
     from rota.store.redis.connection import Connection
+    from rota.store.redis.indexes import Command
 
 MOST_TRIES = 2  # before the schedules are read
 
@@ -34,19 +35,13 @@ def fire_plain(connection: Connection, firings: Sequence[Firing], now: int | Non
 
 
 def _values(firings: Sequence[Firing], at: int) -> list[bytes]:
-    """Firings as the script takes them: their jobs, and each schedule before and after."""
+    """Firings as the script takes them: their jobs, what each schedule must still be, and what advances it."""
     jobs = [firing.shots[0].job for firing in firings]
-    after = [_advanced(firing, at) for firing in firings]
-    request = {
-        **request_of(jobs, at),
-        "schedules": [binary(pack_schedule(schedule)) for schedule in after],
-        "names": [schedule.id for schedule in after],
-        "guards": [schedule_head(firing.schedule).decode() for firing in firings],
-        "fire_times": [job.fire_at for job in jobs],
-        "lasts": [pack_last(schedule.last) for schedule in after],
-        "dues": [part for schedule in after if schedule.due_at is not None for part in (schedule.due_at, schedule.id)],
-        "spent": [schedule.id for schedule in after if schedule.due_at is None],
-    }
+    request = request_of(jobs, at)
+    request["names"] = [firing.schedule.id for firing in firings]
+    request["guards"] = [schedule_head(firing.schedule).decode() for firing in firings]
+    request["fire_times"] = [job.fire_at for job in jobs]
+    request["commands"] += _advance_commands([_advanced(firing, at) for firing in firings])
     return [encode(request)]
 
 
@@ -54,3 +49,15 @@ def _advanced(firing: Firing, at: int) -> Schedule:
     """The schedule after its firing, with its last run unknown: only what the firing sets of it is written."""
     before = msgspec.structs.replace(firing.schedule, last=UNKNOWN_LAST)
     return advanced(firing, before, [firing.shots[0].job.id], at)
+
+
+def _advance_commands(schedules: Sequence[Schedule]) -> list[Command]:
+    """The commands that write schedules after their firings."""
+    due = [part for one in schedules if one.due_at is not None for part in (one.due_at, one.id)]
+    spent = [one.id for one in schedules if one.due_at is None]
+    return [
+        ["HSET", "schedule", *(part for one in schedules for part in (one.id, binary(pack_schedule(one))))],
+        *(["HSET", f"last:{one.id}", *pack_last(one.last)] for one in schedules),
+        *([["ZADD", "dues", *due]] if due else []),
+        *([["ZREM", "dues", *spent]] if spent else []),
+    ]

@@ -1,6 +1,6 @@
--- Accept new jobs whose ids, keys and slots are free, and advance the schedules that make them, if any: each must be what
--- was decided on, and its occurrence must have no job. All or none; Python gets the number of jobs before the first that
--- is blocked.
+-- Accept new jobs whose ids, keys and slots are free, and run the commands that come with them: these count the jobs, and
+-- advance the schedules that make them, if any. Each schedule must be what was decided on, and its occurrence must have no
+-- job. All or none; Python gets the number of jobs before the first that is blocked.
 
 -- Python dates new jobs by its estimate of the server's clock, which must be at most 1 s behind and never ahead.
 local behind = tonumber(NOW) - tonumber(ask.at)
@@ -42,21 +42,13 @@ if unblocked < #ids then
   return reply(unblocked)
 end
 
--- Values, each behind its name, and behind what is put in front of it.
-local function paired(names, values, in_front)
-  local pairs = {}
-  for n, name in ipairs(names) do
-    pairs[2 * n - 1], pairs[2 * n] = name, (in_front and in_front[n] or '') .. values[n]
-  end
-  return pairs
-end
-
 local last = redis.call('INCRBY', P .. 'seq', #ids)
-local positions, has_news = {}, false
-for n = 1, #ids do
+local positions, records, has_news = {}, {}, false
+for n, id in ipairs(ids) do
   positions[n] = string.format('%d', last - #ids + n)
+  records[2 * n - 1], records[2 * n] = id, positions[n] .. ask.records[n]
 end
-many('HSET', 'job', paired(ids, ask.records, positions))
+many('HSET', 'job', records)
 for key, numbers in pairs(ask.by_position) do
   local entries = {}
   for n, number in ipairs(numbers) do
@@ -71,23 +63,12 @@ end
 for _, one in ipairs(ask.priorities) do
   has_news = add_priority(one[1], one[2]) or has_news
 end
-many('ZADD', 'tasks', ask.tasks)
 redis.call('ZADD', P .. 'hours:first', 'LT', positions[1], ask.hour)
 redis.call('ZADD', P .. 'hours:last', 'GT', last, ask.hour)
-for name, number in pairs(ask.counts) do
-  redis.call('HINCRBY', P .. 'count', name, number)
-end
 many('HSET', 'key', ask.keys)
 many('HSET', 'busy', ask.slots)
+run(ask.commands)
 if has_news then
   notify('jobs')
-end
-if ask.names then
-  many('HSET', 'schedule', paired(names, ask.schedules))
-  for n, name in ipairs(names) do
-    redis.call('HSET', P .. 'last:' .. name, unpack(ask.lasts[n]))
-  end
-  many('ZADD', 'dues', ask.dues)
-  many('ZREM', 'dues', ask.spent)
 end
 return reply(unblocked)
