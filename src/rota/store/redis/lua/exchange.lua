@@ -34,7 +34,7 @@ for n, kind in ipairs(ask.kinds) do
   local fence, queue, state, priority, is_deleted = unpack(kind)
   kinds[n] = {
     fence = fence, queue = queue, state = state, priority = priority, is_final = FINAL[state],
-    is_deleted = is_deleted, deleted = 0, by_position = {}, by_time = {},
+    is_deleted = is_deleted, by_position = {}, by_time = {},
   }
 end
 
@@ -80,22 +80,23 @@ end
 
 local function index(kind)
   local queue, state, number = kind.queue, kind.state, #kind.by_position / 2
-  count(queue, 'running', -number - kind.deleted)
+  count(queue, 'running', -number)
   if kind.is_final then
-    count(queue, 'total:' .. state, number + kind.deleted)
-    many('ZADD', 'ended:' .. state, kind.by_time)
+    count(queue, 'total:' .. state, number)
   end
   if kind.is_deleted then
     return
   end
   count(queue, state, number)
-  if state == 'scheduled' then
-    has_news = add_by_time('due:' .. queue, kind.by_time) or has_news
-  end
   if state == 'queued' then
     has_news = add_ready(queue, kind.priority, kind.by_position) or has_news
+    return
+  end
+  many('ZADD', 'in:' .. queue .. ':' .. state, kind.by_position)
+  if state == 'scheduled' then
+    has_news = add_by_time('due:' .. queue, kind.by_time) or has_news
   else
-    many('ZADD', 'in:' .. queue .. ':' .. state, kind.by_position)
+    many('ZADD', 'ended:' .. state, kind.by_time)
   end
 end
 
@@ -107,13 +108,12 @@ local function record(changes)
     if change[7] then
       run(change[7])
     end
-    if kind.is_deleted then
-      kind.deleted = kind.deleted + 1
-    else
-      local kept, last = kind.is_final and ended or standing, #kind.by_position
+    local last = #kind.by_position
+    kind.by_position[last + 1], kind.by_position[last + 2] = change[5], id
+    kind.by_time[last + 1], kind.by_time[last + 2] = change[4], id
+    if not kind.is_deleted then
+      local kept = kind.is_final and ended or standing
       kept[#kept + 1], kept[#kept + 2] = id, change[3]
-      kind.by_position[last + 1], kind.by_position[last + 2] = change[5], id
-      kind.by_time[last + 1], kind.by_time[last + 2] = change[4], id
     end
   end
   many('HDEL', 'lease', ids)
@@ -123,7 +123,7 @@ local function record(changes)
   many('HSET', 'end', ended)
   has.state = has.state or #standing > 0
   for _, kind in ipairs(kinds) do
-    if kind.deleted > 0 or #kind.by_position > 0 then
+    if #kind.by_position > 0 then
       index(kind)
     end
   end
@@ -140,47 +140,48 @@ local function open_queues()
   return open
 end
 
-local function earlier(one, other)
-  return one and (not other or tonumber(one) < tonumber(other)) and one or other
-end
-
--- When the first job of the queues' indexes by time is due, as text.
+-- When the first job of the queues' indexes by time is due.
 local function first_time(index, queues)
-  local first
+  local first = math.huge
   for _, queue in ipairs(queues) do
-    first = earlier(redis.call('ZRANGE', P .. index .. queue, 0, 0, 'WITHSCORES')[2], first)
+    local at = redis.call('ZRANGE', P .. index .. queue, 0, 0, 'WITHSCORES')[2]
+    first = math.min(first, tonumber(at or first))
   end
   return first
 end
 
-local function is_due(instant, through)
-  return instant and tonumber(instant) <= tonumber(through)
-end
-
--- How many due jobs each queue gives: of those of all queues the earliest, at most `most_promoted`.
-local function shares(index, queues, through)
-  local share, times = {}, {}
-  if #queues == 1 then
-    return { [queues[1]] = ask.most_promoted }
-  end
+-- The first jobs of some queues' indexes up to a score, in the order of all: {score, id, queue}, at most `most`.
+local function first_jobs(queues, before, behind, through, most)
+  local found = {}
   for _, queue in ipairs(queues) do
-    local key, most = P .. index .. queue, ask.most_promoted
-    local found = redis.call('ZRANGEBYSCORE', key, '-inf', through, 'WITHSCORES', 'LIMIT', 0, most)
-    for n = 2, #found, 2 do
-      times[#times + 1] = { tonumber(found[n]), queue }
+    local key = P .. before .. queue .. behind
+    local some = redis.call('ZRANGEBYSCORE', key, '-inf', through, 'WITHSCORES', 'LIMIT', 0, most)
+    for n = 1, #some, 2 do
+      found[#found + 1] = { tonumber(some[n + 1]), some[n], queue }
     end
   end
-  table.sort(times, function(one, other) return one[1] < other[1] end)
-  for n = 1, math.min(#times, ask.most_promoted) do
-    share[times[n][2]] = (share[times[n][2]] or 0) + 1
-  end
-  return share
+  table.sort(found, function(one, other)  -- two jobs may have the same score
+    return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
+  end)
+  return { unpack(found, 1, math.min(most, #found)) }
 end
 
 -- Jobs that are due up to this time are claimed; one whose time is still to come is ready at that time.
-local REACH = ask.ahead > 0 and later(ask.ahead) or NOW
+local REACH = later(ask.ahead)
 local function not_before(instant)
   return tonumber(instant) > tonumber(NOW) and instant or NOW
+end
+
+-- How many due jobs each queue gives: of those of all queues the earliest, at most `most_promoted`.
+local function shares(queues)
+  if #queues == 1 then
+    return { [queues[1]] = ask.most_promoted }
+  end
+  local share = {}
+  for _, job in ipairs(first_jobs(queues, 'due:', '', REACH, ask.most_promoted)) do
+    share[job[3]] = (share[job[3]] or 0) + 1
+  end
+  return share
 end
 
 -- Make due jobs of a queue ready, at most `room`: whether a priority of the queue was empty before.
@@ -215,8 +216,8 @@ end
 -- The same for all queues, if jobs are wanted: when the next is due, and whether a priority was empty before.
 local function promote(queues, is_wanted)
   local next_due, was_empty = first_time('due:', queues), false
-  if is_wanted and is_due(next_due, REACH) then
-    for queue, room in pairs(shares('due:', queues, REACH)) do
+  if is_wanted and next_due <= tonumber(REACH) then
+    for queue, room in pairs(shares(queues)) do
       was_empty = promote_some(queue, room) or was_empty
     end
     next_due = first_time('due:', queues)
@@ -228,11 +229,9 @@ end
 -- their queues. Python decides on them in a step of its own, and calls again.
 local function due_lookahead(queues, is_wanted)
   local first, ids, queues_of = first_time('ahead:', queues), {}, {}
-  if is_wanted and is_due(first, NOW) then
-    for queue, room in pairs(shares('ahead:', queues, NOW)) do
-      for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'ahead:' .. queue, '-inf', NOW, 'LIMIT', 0, room)) do
-        ids[#ids + 1], queues_of[#queues_of + 1] = id, queue
-      end
+  if is_wanted and first <= tonumber(NOW) then
+    for n, job in ipairs(first_jobs(queues, 'ahead:', '', NOW, ask.most_promoted)) do
+      ids[n], queues_of[n] = job[2], job[3]
     end
   end
   return first, #ids > 0 and { raw_jobs(ids), queues_of }
@@ -261,18 +260,9 @@ local function oldest(queues, priority, want)
     local ids = redis.call('ZRANGE', P .. 'ready:' .. queues[1] .. ':' .. priority, 0, want - 1)
     return ids, {}, { [queues[1]] = #ids }
   end
-  local found, ids, queues_of, numbers = {}, {}, {}, {}
-  for _, queue in ipairs(queues) do
-    local first = redis.call('ZRANGE', P .. 'ready:' .. queue .. ':' .. priority, 0, want - 1, 'WITHSCORES')
-    for n = 1, #first, 2 do
-      found[#found + 1] = { tonumber(first[n + 1]), first[n], queue }
-    end
-  end
-  table.sort(found, function(one, other)  -- two jobs whose records cannot be read may have the same position
-    return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
-  end)
-  for n = 1, math.min(want, #found) do
-    local _, id, queue = unpack(found[n])
+  local ids, queues_of, numbers = {}, {}, {}
+  for n, job in ipairs(first_jobs(queues, 'ready:', ':' .. priority, '+inf', want)) do
+    local _, id, queue = unpack(job)
     ids[n], queues_of[n], numbers[queue] = id, queue, (numbers[queue] or 0) + 1
   end
   return ids, queues_of, numbers
@@ -378,7 +368,7 @@ local function register(queues, next_due)
     forget_dead(queue)
   end
   local ends, most = later(ask.waits_for), math.ceil(ask.waits_for / 1000)
-  local entry = table.concat({ earlier(next_due, ends), text(ask.lease_for), ask.channel }, '|')
+  local entry = table.concat({ text(math.min(next_due, tonumber(ends))), text(ask.lease_for), ask.channel }, '|')
   redis.call('HSET', P .. 'waiting', ask.holder, entry)
   redis.pcall('PEXPIRE', P .. 'waiting', most)
   for _, queue in ipairs(queues) do
@@ -391,18 +381,16 @@ if has.waiting then
   redis.call('HDEL', P .. 'waiting', ask.holder)
 end
 local direct = claimed_directly()
-if #ask.settled > 0 then
-  local accepted = check(ask.settled)
-  if #accepted > 0 then
-    record(accepted)
-  end
+local accepted = check(ask.settled)
+if #accepted > 0 then
+  record(accepted)
 end
 if #refused + #separate == 0 then  -- else Python counts the runs of the others
   OWN.RUNS(math.floor(tonumber(NOW) / 60000000), ask.runs)
 end
 local queues = #ask.queues > 0 and open_queues() or {}
 local is_wanted = ask.want > 0 and #separate == 0  -- else jobs that those release are claimed first
-local next_lookahead, lookahead = nil, false
+local next_lookahead, lookahead = math.huge, false
 if has.ahead then
   next_lookahead, lookahead = due_lookahead(queues, is_wanted and not ask.has_decided)
   is_wanted = is_wanted and not lookahead
@@ -421,8 +409,8 @@ end
 if has_news then
   notify('jobs')
 end
-next_due = earlier(next_due, next_lookahead) or false
+next_due = math.min(next_due, next_lookahead)
 if ask.channel and is_wanted and #queues > 0 and not claimed[1] and not direct then
   register(queues, next_due)
 end
-return reply({ refused, separate, claimed, next_due, lookahead, direct })
+return reply({ refused, separate, claimed, next_due < math.huge and text(next_due), lookahead, direct })
