@@ -12,7 +12,7 @@ from rota.model.entry import Entry
 from rota.model.jobs.job import Job
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Schedule
-from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
+from rota.store.contract import LockRecord, LogLine, QueueRecord
 from rota.store.mongo.adding import insert
 from rota.store.mongo.codec import new_schedule_document
 from rota.store.mongo.ledger import entries_from, load_ledger
@@ -22,12 +22,12 @@ from rota.store.mongo.records import KEPT, add_audit_records, entry_of, load_ent
 from rota.store.mongo.schema import CONTROL
 from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import fresh_jobs, of_kind
-from rota.store.shared.paging import page_of
+from rota.store.shared.paging import keyed_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rota.store.contract import QueueInfo, Record, Seal
+    from rota.store.contract import Page, QueueInfo, Record, Seal
     from rota.store.mongo.database import Database
     from rota.store.mongo.operations import Operations
     from rota.store.mongo.steps import Step, Steps
@@ -54,9 +54,7 @@ class Moving:
     def dump(self, part: OwnPart, cursor: str | None, limit: int) -> Page[Record]:
         after = msgspec.json.decode(cursor) if cursor else None
         with self._steps.connection.call() as db:
-            records = _records(db, part, after, limit + 1)
-        page = page_of(records, limit, lambda keyed: msgspec.json.encode(keyed[0]).decode())
-        return Page([record for _, record in page.items], page.cursor)
+            return keyed_page(_records(db, part, after, limit + 1), limit)
 
     # Import.
 

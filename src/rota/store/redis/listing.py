@@ -12,7 +12,7 @@ from rota.store.shared.matching import matches
 from rota.store.shared.paging import page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rota.model.jobs.job import Job
     from rota.store.contract import JobFilter
@@ -59,12 +59,19 @@ class Listing:
         below, step, is_sparse, is_last = min(below, part.high + 1), most, False, False
         while len(shown) < most and below > part.low and not is_last:
             asked = {**_asked(where, part), "most": most - len(shown), "is_sparse": is_sparse}
-            found, below, is_last = self.read_step(below, part.low, step, **asked)
+            found, below, is_last = self._read_step(below, part.low, step, **asked)
             shown += [job for job in found if matches(job, where)]
             is_sparse, step = len(found) < step // 10, max(step, LONGEST_STEP)
         return shown
 
-    def read_step(self, below: int, least: int, number: int, **asked: Any) -> tuple[list[Job], int, bool]:
+    def oldest_jobs(self, after: int = 0, step: int = LONGEST_STEP) -> Iterator[Job]:
+        """The jobs at positions after this one, the oldest first, read in steps."""
+        is_last = False
+        while not is_last:
+            jobs, after, is_last = self._read_step(BEYOND, after + 1, step, is_rising=True)
+            yield from jobs
+
+    def _read_step(self, below: int, least: int, number: int, **asked: Any) -> tuple[list[Job], int, bool]:
         """Jobs at positions from `least` to `below`, newest first unless `is_rising`; the last position that was read,
         and whether no more are left."""
         raw, reached, is_last = self._writer.connection.call(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
@@ -13,7 +12,7 @@ from rota.model.entry import Entry
 from rota.model.jobs.job import Job
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Schedule
-from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Seal
+from rota.store.contract import LockRecord, LogLine, QueueRecord, Seal
 from rota.store.redis.codec import (
     binary,
     lock_of,
@@ -24,16 +23,15 @@ from rota.store.redis.codec import (
     pack_occurrence,
 )
 from rota.store.redis.guarded_write import GuardedWrite
-from rota.store.redis.listing import BEYOND
 from rota.store.redis.records import put_entry
 from rota.store.redis.schedules import put_schedule
 from rota.store.shared.changing import TOTAL, load_queue
-from rota.store.shared.paging import page_of
+from rota.store.shared.paging import keyed_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rota.store.contract import Record
+    from rota.store.contract import Page, Record
     from rota.store.redis.guarded_write import GuardedWriter
     from rota.store.redis.indexes import Command
     from rota.store.redis.listing import Listing
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from rota.store.redis.schedules import Schedules
     from rota.store.shared.parts import OwnPart
 
-    Found = Iterable[tuple[str, Record]]  # records, each with the cursor of what comes after it
+    Found = Iterable[tuple[object, Record]]  # records, each behind its key
     Stored = Schedule | Occurrence | Entry | AuditRecord | LogLine | QueueRecord | LockRecord
     Owner = tuple[str | int, str]  # of a ledger or a log: its place in the order of owners, and its id
 
@@ -70,36 +68,29 @@ class Moving:
 
     def dump(self, part: OwnPart, cursor: str | None, limit: int) -> Page[Record]:
         after = msgspec.json.decode(cursor) if cursor else None
+        return keyed_page(self._records_of(part, after, limit + 1), limit)
+
+    def _records_of(self, part: OwnPart, after: Any, step: int) -> Found:
+        """The records of a part after a key, read in steps."""
         match part:
             case "jobs":
-                return _page(((str(job.seq), job) for job in self._oldest(after or 0, limit + 1)), limit)
+                return ((job.seq, job) for job in self._listing.oldest_jobs(after or 0, step))
             case "occurrences":
-                return _page(self._rows("ledger", self._schedules_after, occurrence_of, after, limit), limit)
+                return self._rows("ledger", self._schedules_after, occurrence_of, after, step)
             case "logs":
-                return _page(self._rows("log", self._jobs_after, log_line_of, after, limit), limit)
+                return self._rows("log", self._jobs_after, log_line_of, after, step)
             case "entries":
-                return _page(self._entries(after or ["", ""], limit), limit)
+                return self._entries(after or ["", ""], step)
             case "locks":
-                rest = [lock for lock in self._locks() if after is None or lock.name > after]
-                return _page(((_cursor(lock.name), lock) for lock in rest), limit)
+                return ((lock.name, lock) for lock in self._locks() if after is None or lock.name > after)
             case _:
                 assert_never(part)
-
-    def _oldest(self, after: int, limit: int) -> list[Job]:
-        """The first jobs after a position. One call may read fewer than there are."""
-        jobs: list[Job] = []
-        is_last = False
-        while len(jobs) < limit and not is_last:
-            most = limit - len(jobs)
-            found, after, is_last = self._listing.read_step(BEYOND, after + 1, most, is_rising=True)
-            jobs += found
-        return jobs
 
     def _schedules_after(self, name: Any) -> list[Owner]:
         return [(schedule.id, schedule.id) for schedule in self._schedules.list_schedules(None, name, STEP)]
 
     def _jobs_after(self, position: Any) -> list[Owner]:
-        return [(job.seq, job.id) for job in self._oldest(position or 0, STEP)]
+        return [(job.seq, job.id) for job in islice(self._listing.oldest_jobs(position or 0, STEP), STEP)]
 
     def _rows(
         self,
@@ -107,25 +98,25 @@ class Moving:
         owners: Callable[[Any], list[Owner]],
         record_of: Callable[[str, bytes], Record],
         after: Any,
-        limit: int,
+        step: int,
     ) -> Found:
         """Records in sorted sets, owner by owner; `owners` reads some after one of them."""
         some, start = ([(after[0], after[1])], f"({after[2]}") if after else (owners(None), "-inf")
         while some:
-            page = [start, "+inf", "WITHSCORES", "LIMIT", 0, limit + 1]
+            page = [start, "+inf", "WITHSCORES", "LIMIT", 0, step]
             sets = [["ZRANGEBYSCORE", f"{index}:{name}", *page] for _, name in some]
             for owner, rows in zip(some, self._writer.read(*sets), strict=True):
                 for row, score in zip(rows[::2], rows[1::2], strict=True):
-                    yield _cursor(*owner, int(float(score))), record_of(owner[1], row)
+                    yield (*owner, int(float(score))), record_of(owner[1], row)
             some, start = owners(some[-1][0]), "-inf"
 
-    def _entries(self, beyond: list[str], limit: int) -> Found:
+    def _entries(self, beyond: list[str], step: int) -> Found:
         """Entries, kind by kind."""
         first, after = beyond
         for kind in self._records.kinds():
             if kind >= first:
-                for entry in self._records.entries_after(kind, after if kind == first else None, limit + 1):
-                    yield _cursor(kind, entry.name), entry
+                for entry in self._records.entries_after(kind, after if kind == first else None, step):
+                    yield (kind, entry.name), entry
 
     def _locks(self) -> list[LockRecord]:
         (rows,) = self._writer.read(["HGETALL", "lock"])
@@ -201,13 +192,3 @@ def _take_queue(write: GuardedWrite, queue: QueueRecord, numbers: Sequence[bytes
     (paused,) = write.read(["HGET", "paused", queue.name])
     here = QueueRecord(name=queue.name, is_paused=paused is not None, totals=totals)
     return load_queue(queue, here, write.counts, lambda: write.add_command("HSET", "paused", queue.name, 1))
-
-
-def _cursor(*parts: str | int) -> str:
-    return msgspec.json.encode(parts[0] if len(parts) == 1 else parts).decode()
-
-
-def _page(found: Found, limit: int) -> Page[Record]:
-    """The first of some records, and the cursor of the next page."""
-    page = page_of(list(islice(found, limit + 1)), limit, itemgetter(0))
-    return Page([record for _, record in page.items], page.cursor)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from rota.model.jobs.job import NewJob, State
+from rota.model.jobs.job import NewJob
 from rota.model.jobs.series import first_kept, last_kept
 from rota.model.micros import SECOND
 from rota.store.contract import Pruned
 from rota.store.redis.codec import TIME_WIDTH, audit_key, lease_of
 from rota.store.redis.guarded_write import GuardedWrite
-from rota.store.redis.listing import BEYOND
 from rota.store.redis.operations import counts_of
 from rota.store.shared.pruning import Ended, jobs_to_prune
 from rota.store.shared.unpacking import unreadable_job
@@ -101,11 +100,7 @@ class Upkeep:
 
     def recount(self) -> dict[str, int]:
         """How far the counters are from the jobs, read page by page: exact while nothing changes."""
-        counted: list[tuple[str, State]] = []
-        below, is_last = BEYOND, False
-        while not is_last:
-            jobs, below, is_last = self._listing.read_step(below, 0, STEP)
-            counted += [(job.queue, job.state) for job in jobs]
+        counted = [(job.queue, job.state) for job in self._listing.oldest_jobs()]
         return counts_of(*self._writer.read(COUNTERS)).differences(counted)
 
 

@@ -5,7 +5,10 @@ A store reads one item more than the limit: that one shows whether there is a ne
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, ParamSpec
+
+import msgspec
 
 from rota.store.contract import Item, Page
 
@@ -33,6 +36,12 @@ def page_of(found: Sequence[Item], limit: int, cursor_of: Callable[[Item], str])
     """The first `limit` of what was found; a cursor only if more was found."""
     shown = list(found[:limit])
     return Page(shown, cursor_of(shown[-1]) if len(found) > limit else None)
+
+
+def keyed_page(found: Iterable[tuple[object, Item]], limit: int) -> Page[Item]:
+    """A page of items, each behind its key; the cursor is the key of the last, as JSON."""
+    page = page_of(list(islice(found, limit + 1)), limit, lambda keyed: msgspec.json.encode(keyed[0]).decode())
+    return Page([item for _, item in page.items], page.cursor)
 
 
 def occurrence_page(entries: Iterable[Occurrence], limit: int) -> Page[Occurrence]:

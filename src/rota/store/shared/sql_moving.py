@@ -10,8 +10,9 @@ from rota.model.audit_record import AuditRecord
 from rota.model.entry import Entry
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Schedule
-from rota.store.contract import LockRecord, Page
+from rota.store.contract import LockRecord
 from rota.store.shared.importing import of_kind
+from rota.store.shared.paging import keyed_page
 from rota.store.shared.sql_codec import (
     AUDIT_TYPES,
     ENTRY_COLUMNS,
@@ -26,7 +27,7 @@ from rota.store.shared.sql_codec import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rota.store.contract import Record
+    from rota.store.contract import Page, Record
     from rota.store.shared.parts import OwnPart
     from rota.store.shared.sql import Row, Select, Tables
     from rota.store.shared.sql_codec import SqlCodec
@@ -57,9 +58,7 @@ def page_of_part(select: Select, part: Part, cursor: str | None, limit: int) -> 
     beyond = f"WHERE ({key}) > ({', '.join('?' * width)})" if cursor else ""
     query = f"SELECT {key}, {part.columns} FROM {part.tables} {beyond} ORDER BY {key} LIMIT ?"
     rows = select(query, (*(_decode_cursor(cursor) if cursor else ()), limit + 1))
-    shown = rows[:limit]
-    more = msgspec.json.encode(shown[-1][:width]).decode() if len(rows) > limit else None
-    return Page([part.record_from(row[width:]) for row in shown], more)
+    return keyed_page(((row[:width], part.record_from(row[width:])) for row in rows), limit)
 
 
 def load_rows(tx: Tables, codec: SqlCodec, given: Sequence[Record], unused_lock: Mapping[str, str]) -> int:
