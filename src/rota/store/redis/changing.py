@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.model.schedules.occurrence import of_job
 from rota.store.redis.guarded_write import GuardedWrite, neighbours, waits_for
+from rota.store.shared.batching import grouped
 from rota.store.shared.changing import check_changes
 from rota.store.shared.matching import may_change, may_rescue
 from rota.store.shared.stepwise import apply_changes, remove_job
@@ -74,15 +75,11 @@ class Changer:
                 removed.pop(job_id, None)
             found = self._writer.snapshot(left)
             jobs = GuardedWrite(self._writer, found)
-            groups: dict[str, list[Job]] = {}
-            for job in map(jobs.find, left):
-                if job is not None and may_go(job):
-                    groups.setdefault(job.schedule_id or job.id, []).append(job)
-            chosen = [job for group in groups.values() for job in group]
+            chosen = [job for job in map(jobs.find, left) if job is not None and may_go(job)]
             removed.update((job.id, job) for job in chosen)
             jobs.read(*[command for job in chosen for command in _near(job)])  # for all writes, in one call
             writes = []
-            for group in groups.values():
+            for group in grouped(chosen, lambda job: job.schedule_id or job.id).values():
                 write = GuardedWrite(self._writer, found)
                 for job in sorted(group, key=lambda job: job.fire_at or 0):
                     remove_job(job, write)

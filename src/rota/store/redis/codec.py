@@ -26,6 +26,8 @@ from rota.store.contract import LogLine
 from rota.store.shared.unpacking import audit_record_from, unreadable_job, unreadable_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rota.model.audit_record import AuditRecord
     from rota.model.jobs.settle import Change
 
@@ -46,6 +48,11 @@ def to_script(value: Any) -> Any:
     if isinstance(value, bytes):
         return binary(value)
     return [to_script(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def pairs_of(found: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The names and values that a command answers in turns."""
+    return zip(found[::2], found[1::2], strict=True)
 
 
 # Jobs.
@@ -283,8 +290,7 @@ def schedule_of(schedule_id: str, packed: bytes, last: list[bytes]) -> Schedule:
     """A schedule put together; one that cannot be read is shown with the reason, and is never due."""
     try:
         schedule = _decode_schedule(packed.split(b"|", 2)[2])
-        pairs = zip(last[::2], last[1::2], strict=True)
-        known = {name.decode(): msgspec.msgpack.decode(value) for name, value in pairs}
+        known = {name.decode(): msgspec.msgpack.decode(value) for name, value in pairs_of(last)}
         return msgspec.structs.replace(schedule, last=msgspec.convert(known, LastRun)) if known else schedule
     except UNREADABLE as err:
         parts = [int(part) if part.isdigit() else 0 for part in packed.split(b"|", 2)[:2]]

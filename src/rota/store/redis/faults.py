@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import re
 
-from redis.exceptions import (
-    AuthenticationError,
-    BusyLoadingError,
-    ConnectionError,  # noqa: A004 - the driver's own name for it
-    MaxConnectionsError,
-    MovedError,
-    NoPermissionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisClusterException,
-    ResponseError,
-    TimeoutError,  # noqa: A004 - likewise
-)
+from redis import exceptions
 
 from rota.errors import BadStoreUrl, StoreError, StoreUnavailable
 
@@ -39,26 +27,26 @@ def translate(err: Exception, address: str) -> StoreError:
     """The error to raise for one of the driver's."""
     text = str(err)
     code = code_of(text)
-    if isinstance(err, AuthenticationError) or any(word in text for word in _LOGIN):
+    if isinstance(err, exceptions.AuthenticationError) or any(word in text for word in _LOGIN):
         return BadStoreUrl(f"{address} refused the login; check the user and the password in the store's URL")
-    if isinstance(err, NoPermissionError) or code == "NOPERM" or any(words in text for words in _FORBIDDEN):
+    if isinstance(err, exceptions.NoPermissionError) or code == "NOPERM" or any(words in text for words in _FORBIDDEN):
         return BadStoreUrl(f"{address}: this user may not do what Rota needs ({text}); allow it in the server's ACL")
-    if isinstance(err, ReadOnlyError) or code == "READONLY":
+    if isinstance(err, exceptions.ReadOnlyError) or code == "READONLY":
         return StoreUnavailable(f"{address} is a read-only replica; nothing was written. Name its primary instead")
-    if isinstance(err, MovedError) or code == "MOVED":
+    if isinstance(err, exceptions.MovedError) or code == "MOVED":
         return StoreError(
             f"{address} is one node of a cluster, and the data live on another; give a RedisCluster client"
         )
-    if isinstance(err, BusyLoadingError) or code == "LOADING":
+    if isinstance(err, exceptions.BusyLoadingError) or code == "LOADING":
         return StoreUnavailable(f"{address} is still loading its data; try again soon")
-    if isinstance(err, MaxConnectionsError):
+    if isinstance(err, exceptions.MaxConnectionsError):
         return StoreUnavailable(f"{address}: all connections of the pool are in use; raise max_connections")
-    if isinstance(err, TimeoutError):
+    if isinstance(err, exceptions.TimeoutError):
         return StoreUnavailable(f"{address} did not answer in time; it may be stuck, or the network between")
-    if isinstance(err, (ConnectionError, RedisClusterException, OSError)):
+    if isinstance(err, (exceptions.ConnectionError, exceptions.RedisClusterException, OSError)):
         return StoreUnavailable(f"cannot reach {address}: {_cause(err)}. Check that it runs, and the address")
-    if isinstance(err, ResponseError):
-        return _of_response(text, "OOM" if isinstance(err, OutOfMemoryError) else code, address)
+    if isinstance(err, exceptions.ResponseError):
+        return _of_response(text, "OOM" if isinstance(err, exceptions.OutOfMemoryError) else code, address)
     return StoreError(f"{address}: {text}")
 
 

@@ -345,12 +345,8 @@ class GuardedWrite:
         commands: list[Command] = []
         for job_id, after in self._after.items():
             before = self._before.get(job_id)
-            if before is None and after is None:
-                continue
-            commands += job_commands(job_id, before, after)
             freed += free_commands(job_id, before, after)
-        for job_id, after in self._after.items():
-            before = self._before.get(job_id)
+            commands += job_commands(job_id, before, after)
             commands += [["HSET", *held, job_id] for held in held_by(after) if held not in held_by(before)]
         commands += self._ledger_commands()  # before a removed schedule's ledger goes
         commands += self._commands

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.model.jobs.job import State
 from rota.store.contract import Extended
-from rota.store.redis.codec import fence_of, job_of, snapshots_of
+from rota.store.redis.codec import fence_of, job_of, pairs_of, snapshots_of
 from rota.store.redis.upkeep import fail_unreadable
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ class Leases:
             fences=[fence_of(lease_no, holder) for _, lease_no in leases],
             lease_for=lease_for,
         )
-        lost, cancels = ([part.decode() for part in parts] for parts in reply.body)
-        return Extended(now=reply.now, lost=lost, cancels=dict(zip(cancels[::2], cancels[1::2], strict=True)))
+        lost, cancels = reply.body
+        reasons = {job_id.decode(): reason.decode() for job_id, reason in pairs_of(cancels)}
+        return Extended(now=reply.now, lost=[job_id.decode() for job_id in lost], cancels=reasons)
 
     def expired_jobs(self, limit: int, now: int | None) -> list[Job]:
         """Running jobs whose lease has expired; those that cannot be read are failed at once."""

@@ -9,6 +9,7 @@ from rota.model.schedules.lookahead import is_ahead
 from rota.store.redis.codec import snapshots_of
 from rota.store.redis.guarded_write import GuardedWrite, Snapshot, stored_schedule
 from rota.store.redis.schedules import ScheduleRead
+from rota.store.shared.batching import grouped
 from rota.store.shared.placing import place_due
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class LookaheadDecider:
         """Decide on due jobs, as an exchange found them with their queues."""
         raw, queues = due
         found = Snapshot(0, snapshots_of(raw), {}, iter(()))
-        by_schedule: dict[str, list[Job]] = {}
+        ahead: list[Job] = []
         # By id: a job that was written by hand may be in the indexes of two queues.
         queue_of = {job_id.decode(): queue.decode() for job_id, queue in zip(raw[0], queues, strict=True)}
         for job_id, snapshot in found.jobs.items():
@@ -38,7 +39,7 @@ class LookaheadDecider:
             write = GuardedWrite(self._writer, found)
             job = write.find(job_id)
             if job is not None and is_ahead(job):
-                by_schedule.setdefault(job.schedule_id or "", []).append(job)
+                ahead.append(job)
                 continue
             write.add_command("ZREM", "ahead", job_id)  # from the wrong index
             write.add_command("ZREM", f"ahead:{queue}", job_id)
@@ -46,7 +47,7 @@ class LookaheadDecider:
                 write.add_command("ZADD", f"due:{queue}", 0, job_id)  # unreadable: the claim reports it
             self._writer.commit("exchange", [write], is_work=True)
         entries = []
-        for name, jobs in by_schedule.items():
+        for name, jobs in grouped(ahead, lambda job: job.schedule_id or "").items():
             since, ids = min(job.after_at or job.run_at for job in jobs), [job.id for job in jobs]
             entries.append((ScheduleRead(name=name, ledger_from=since, jobs_in=("live",), known=ids), ids))
         self._schedules.decide("exchange", entries, _decided, now)

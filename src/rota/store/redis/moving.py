@@ -21,6 +21,7 @@ from rota.store.redis.codec import (
     pack_lock,
     pack_log_line,
     pack_occurrence,
+    pairs_of,
 )
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.redis.records import put_entry
@@ -106,7 +107,7 @@ class Moving:
             page = [start, "+inf", "WITHSCORES", "LIMIT", 0, step]
             sets = [["ZRANGEBYSCORE", f"{index}:{name}", *page] for _, name in some]
             for owner, rows in zip(some, self._writer.read(*sets), strict=True):
-                for row, score in zip(rows[::2], rows[1::2], strict=True):
+                for row, score in pairs_of(rows):
                     yield (*owner, int(float(score))), record_of(owner[1], row)
             some, start = owners(some[-1][0]), "-inf"
 
@@ -120,7 +121,7 @@ class Moving:
 
     def _locks(self) -> list[LockRecord]:
         (rows,) = self._writer.read(["HGETALL", "lock"])
-        numbers = {name.decode(): lock_of(row).number for name, row in zip(rows[::2], rows[1::2], strict=True)}
+        numbers = {name.decode(): lock_of(row).number for name, row in pairs_of(rows)}
         return [LockRecord(name=name, number=number) for name, number in sorted(numbers.items())]
 
     # Import.

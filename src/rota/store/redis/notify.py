@@ -38,17 +38,15 @@ class ChannelListener(EventListener):
         self._direct_claims = direct_claims
         self._own = f"{connection.prefix}notify:{channel}:{secrets.token_hex(8)}"
         self._closed = threading.Event()
-        is_direct = channel == "jobs" and connection.reads_bytes
-        if is_direct:
+        if channel == "jobs" and connection.reads_bytes:
             self._channels.append(self._own)
         with connection.translated():
             try:
                 self._subscription = self._subscribe()
             except NoPermissionError:  # the server's ACL may allow the channel of the namespace alone
-                is_direct, self._channels = False, self._channels[:1]
+                self._channels = self._channels[:1]
                 self._subscription = self._subscribe()
-        if is_direct:
-            direct_claims.open(self._own, self.wake)
+        self.call_when_claimed(self.wake)
         threading.Thread(target=self._run, name="rota-listener", daemon=True).start()
 
     def take_claimed(self, holder: str) -> list[Job]:

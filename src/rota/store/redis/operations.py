@@ -9,7 +9,7 @@ import msgspec
 
 from rota.model.jobs.series import NAMES, buckets_of, minutes_within
 from rota.model.lock import decide_lock
-from rota.store.redis.codec import binary, jobs_of, lock_of, log_line_of, pack_lock, pack_log_line
+from rota.store.redis.codec import binary, jobs_of, lock_of, log_line_of, pack_lock, pack_log_line, pairs_of
 from rota.store.redis.guarded_write import GuardedWrite
 from rota.store.shared.batching import grouped
 from rota.store.shared.changing import Counts
@@ -62,11 +62,8 @@ class Operations:
 
     def list_nodes(self) -> list[Node]:
         rows, beats = self._writer.read(["HGETALL", "node"], ["ZRANGE", "beats", 0, -1, "WITHSCORES"])
-        beat_at = dict(zip(beats[::2], beats[1::2], strict=True))
-        nodes = [
-            node_from(name.decode(), packed, int(float(beat_at.get(name, 0))))
-            for name, packed in zip(rows[::2], rows[1::2], strict=True)
-        ]
+        beat_at = dict(pairs_of(beats))
+        nodes = [node_from(name.decode(), row, int(float(beat_at.get(name, 0)))) for name, row in pairs_of(rows)]
         return sorted(nodes, key=lambda node: node.id)
 
     def forget_node(self, node_id: str) -> None:
@@ -113,7 +110,7 @@ class Operations:
 def counts_of(rows: Sequence[bytes]) -> Counts:
     """The counters of all queues."""
     counts: dict[tuple[str, str], int] = {}
-    for field, number in zip(rows[::2], rows[1::2], strict=True):
+    for field, number in pairs_of(rows):
         queue, _, name = field.decode().rpartition("|")
         counts[queue, name] = int(number)
     return Counts(counts)
