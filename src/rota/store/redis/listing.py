@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rota.model.jobs.job import State
-from rota.store.contract import FEWEST_REPEATED, Failure, Page
-from rota.store.redis.codec import job_of, jobs_of
+from rota.store.contract import FEWEST_REPEATED, Failure, JobFilter, Page
+from rota.store.redis.codec import job_of, jobs_of, pairs_of
 from rota.store.redis.indexes import HOUR
 from rota.store.shared.matching import matches
 from rota.store.shared.paging import page_of
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rota.model.jobs.job import Job
-    from rota.store.contract import JobFilter
     from rota.store.redis.guarded_write import GuardedWriter
 
 BEYOND = 2**53  # above every position
 LONGEST_STEP = 1_000  # jobs read in one call if most of them do not match
-ALL_JOBS = [("tasks", "")]
+MOST_KEYS = 40  # indexes of a source that the script asks about a job; Python filters by one that has more
 _REPEATED = ("index", "repeated")
 
 
@@ -56,27 +55,26 @@ class Listing:
 
     def _list_part(self, where: JobFilter, part: Part, below: int, most: int) -> list[Job]:
         shown: list[Job] = []
+        asked = {**_asked(where, part), "most_keys": MOST_KEYS}
         below, step, is_sparse, is_last = min(below, part.high + 1), most, False, False
         while len(shown) < most and below > part.low and not is_last:
-            asked = {**_asked(where, part), "most": most - len(shown), "is_sparse": is_sparse}
-            found, below, is_last = self._read_step(below, part.low, step, **asked)
+            asked |= {"last": str(below - 1), "count": step, "most": most - len(shown), "is_sparse": is_sparse}
+            found, below, is_last = self._read_step(asked)
             shown += [job for job in found if matches(job, where)]
             is_sparse, step = len(found) < step // 10, max(step, LONGEST_STEP)
         return shown
 
     def oldest_jobs(self, after: int = 0, step: int = LONGEST_STEP) -> Iterator[Job]:
         """The jobs at positions after this one, the oldest first, read in steps."""
+        asked = {**_asked(JobFilter(), Part()), "count": step, "is_rising": True}
         is_last = False
         while not is_last:
-            jobs, after, is_last = self._read_step(BEYOND, after + 1, step, is_rising=True)
+            jobs, after, is_last = self._read_step({**asked, "first": str(after + 1)})
             yield from jobs
 
-    def _read_step(self, below: int, least: int, number: int, **asked: Any) -> tuple[list[Job], int, bool]:
-        """Jobs at positions from `least` to `below`, newest first unless `is_rising`; the last position that was read,
-        and whether no more are left."""
-        raw, reached, is_last = self._writer.connection.call(
-            "list", below=str(below), least=str(least), count=number, **{"sources": ALL_JOBS, **asked}
-        ).body
+    def _read_step(self, asked: dict[str, Any]) -> tuple[list[Job], int, bool]:
+        """Jobs, the last position that was read, and whether no more are left."""
+        raw, reached, is_last = self._writer.connection.call("list", **asked).body
         return jobs_of(raw), int(reached), is_last is not None
 
     def count_jobs(self, where: JobFilter, limit: int) -> int:
@@ -93,15 +91,13 @@ class Listing:
 
     def _count_part(self, where: JobFilter, part: Part, limit: int) -> int:
         """Up to a limit, in steps."""
-        number, progress = 0, dict[str, Any]()
-        asked = {**_asked(where, part), "first": str(part.low), "last": str(part.high)}
+        number, asked = 0, _asked(where, part)
         while number < limit:
-            reply = self._writer.connection.call("count", **asked, most=limit - number, **progress)
-            some, key, reached, chosen = reply.body
+            some, key, reached, chosen = self._writer.connection.call("count", **asked, most=limit - number).body
             number += some
             if not key:
                 break
-            progress = {"key": key.decode(), "from": reached.decode(), "chosen": chosen}
+            asked |= {"key": key.decode(), "from": reached.decode(), "chosen": chosen}
         return number
 
     def list_failures(self, since: int, limit: int) -> list[Failure]:
@@ -137,8 +133,8 @@ class Listing:
 
 
 def _asked(where: JobFilter, part: Part) -> dict[str, Any]:
-    """A filter for the script: where its jobs are, the states that it leaves out, attempts and time."""
-    asked = {"sources": _sources(where), **_attempts(where)}
+    """A filter for scripts: where its jobs are, the states that it leaves out, attempts and time."""
+    asked = {"sources": _sources(where), "first": str(part.low), "last": str(part.high), **_attempts(where)}
     if where.states and where.queue is None:
         asked["rest"] = [state.value for state in State if state not in where.states]
     ends = {} if part.is_certain else {"since": where.since, "until": where.until}
@@ -154,7 +150,7 @@ def _attempts(where: JobFilter) -> dict[str, Any]:
 
 
 def _by_hour(found: list[bytes]) -> dict[int, int]:
-    return {int(hour): int(float(position)) for hour, position in zip(found[::2], found[1::2], strict=True)}
+    return {int(hour): int(float(position)) for hour, position in pairs_of(found)}
 
 
 def _sources(where: JobFilter) -> list[tuple[Any, ...]]:
@@ -168,4 +164,4 @@ def _sources(where: JobFilter) -> list[tuple[Any, ...]]:
     if where.states or where.queue is not None:
         states = [state.value for state in dict.fromkeys(where.states or State)]
         sources.append(("states", where.queue or False, states))
-    return sources or ALL_JOBS
+    return sources or [("tasks", "")]

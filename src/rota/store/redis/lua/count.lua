@@ -6,13 +6,11 @@
 
 local WINDOW, SAMPLE = 2000, 100
 
-local best, size, chosen = chosen_source()
 table.sort(best)
-local first, last = common_span(tonumber(ask.first), tonumber(ask.last))
 local is_whole = first > tonumber(ask.first) and last < tonumber(ask.last)
 local is_in_indexes = not (ask.since or ask['until'] or ask.least_attempts)  -- else records or attempts say what matches
 local is_by_size = #sources == 1 and is_in_indexes
-local others = is_in_indexes and other_indexes(size)
+local others = is_in_indexes and other_indexes()
 local rest = {}  -- the indexes of the states that are not asked for, if few jobs run: those are in no order
 if ask.rest and #sources == 2 and best == sources[1] and is_in_indexes and redis.call('HLEN', P .. 'lease') < WINDOW then
   rest = SOURCES.states(false, ask.rest)

@@ -1,12 +1,10 @@
 -- Jobs newest first (or oldest first), from the index that has the fewest of them. Those that another index of the
 -- filter lacks, and those of another time, are left out; Python filters by the other values.
 
-local best, size = chosen_source(40)  -- a source of more indexes is left to Python
-local others = ask.is_sparse and other_indexes(size)  -- of the jobs that were looked at before, hardly any is in it
+local others = ask.is_sparse and other_indexes()  -- of the jobs that were looked at before, hardly any is in it
 local share = math.min(ask.count, math.max(100, math.ceil(2 * ask.count / #best)))  -- entries read of each index
 local ids, ranks, is_last = {}, {}, true  -- a rank is a position, or below 0 if the oldest come first
-local lowest, highest = common_span(tonumber(ask.least), tonumber(ask.below) - 1)
-local sign = 1
+local lowest, highest, sign = first, last, 1
 if ask.is_rising then
   sign, lowest, highest = -1, -highest, -lowest
 end
@@ -84,12 +82,12 @@ end
 while #ids > 0 and ranks[#ids] < lowest do
   ids[#ids] = nil
 end
-local shown, numbers, last = {}, shown_of(ids), #ids
+local shown, numbers, reached = {}, shown_of(ids), #ids
 for n, number in ipairs(numbers) do
   if ask.most and n > ask.most then
-    last, is_last = numbers[n - 1], false  -- the page is full, and the rest is left for another
+    reached, is_last = numbers[n - 1], false  -- the page is full, and the rest is left for another
     break
   end
   shown[n] = ids[number]
 end
-return reply({ raw_jobs(shown), text(sign * (ranks[last] or 0)), is_last })
+return reply({ raw_jobs(shown), text(sign * (ranks[reached] or 0)), is_last })

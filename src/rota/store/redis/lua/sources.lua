@@ -91,8 +91,15 @@ local function keys_of(source)
   return keys, size
 end
 
-local sources, best = {}, nil
-local most_keys
+-- The source with the fewest jobs, or the one that an earlier call chose; how many it has, and its number.
+local sources, best, size, chosen = {}, nil, nil, nil
+for n, source in ipairs(ask.sources) do
+  local keys, number = keys_of(source)
+  sources[n] = keys
+  if n == ask.chosen or not (ask.chosen or best and number >= size) then
+    best, size, chosen = keys, number, n
+  end
+end
 
 -- The first and the last position of a source's jobs.
 local function span_of(keys)
@@ -107,38 +114,21 @@ local function span_of(keys)
   return first, last
 end
 
--- The positions between two at which all sources have jobs: those that wait are as a rule the newest, so that most jobs
--- of a task or a schedule need not be looked at for them.
+-- The first and the last position to look at: all sources have jobs between them. Those that wait are as a rule the newest,
+-- so that most jobs of a task or a schedule need not be looked at for them.
 local FEW_KEYS = 40
-local function common_span(low, high)
-  for _, keys in ipairs(#sources > 1 and sources or {}) do
-    if #keys <= FEW_KEYS and not keys.has_running then  -- running ones are in no order
-      local first, last = span_of(keys)
-      low, high = math.max(low, first), math.min(high, last)
-    end
+local first, last = tonumber(ask.first), tonumber(ask.last)
+for _, keys in ipairs(#sources > 1 and sources or {}) do
+  if #keys <= FEW_KEYS and not keys.has_running then  -- running ones are in no order
+    local low, high = span_of(keys)
+    first, last = math.max(first, low), math.min(last, high)
   end
-  return low, high
-end
-
--- The source with the fewest jobs, or the one that an earlier call chose; how many it has, and its number. Of the others,
--- those with more keys than `most` are not asked about a job.
-local function chosen_source(most)
-  most_keys = most or math.huge
-  local fewest, number
-  for n, source in ipairs(ask.sources) do
-    local keys, size = keys_of(source)
-    sources[n] = keys
-    if n == ask.chosen or not (ask.chosen or best and size >= fewest) then
-      best, fewest, number = keys, size, n
-    end
-  end
-  return best, fewest, number
 end
 
 -- The indexes of the only other source, if they are few, and the chosen one is so short that Redis may intersect all of it
 -- with each at once.
 local SHORT, MOST_INTERSECTED = 20000, 4
-local function other_indexes(size)
+local function other_indexes()
   local others = sources[best == sources[1] and 2 or 1]
   return size <= SHORT and #sources == 2 and #others <= MOST_INTERSECTED and not others.has_running and others
 end
@@ -198,14 +188,15 @@ local function keep_those_with_attempts(ids, numbers)
   end)
 end
 
--- Which of the jobs of the chosen source, in their order, the filter shows: their numbers.
+-- Which of the jobs of the chosen source, in their order, the filter shows: their numbers. A source of more indexes than
+-- `most_keys` is left to Python.
 local function shown_of(ids)
   local numbers = {}
   for n = 1, #ids do
     numbers[n] = n
   end
   for _, keys in ipairs(sources) do
-    if keys ~= best and #keys <= most_keys then
+    if keys ~= best and #keys <= (ask.most_keys or math.huge) then
       numbers = keep_those_in(keys, ids, numbers)
     end
   end
