@@ -67,7 +67,6 @@ def request_of(jobs: Sequence[NewJob], at: int) -> dict[str, Any]:
         numbers.append(number)
         records.append(pack_plain_record(new, at) if is_plain else pack_record(job))
     return {
-        "at": str(at),
         "hour": str(at // HOUR),
         "ids": [new.id for new in jobs],
         "records": [*map(binary, records)],

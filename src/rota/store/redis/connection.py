@@ -87,21 +87,23 @@ class Connection:
         checks: if it was wrong, they are dated again. None if it was wrong twice, as on a link that is so slow that
         a date is old when it arrives."""
         for _ in range(MOST_DATED):
-            values = values_at(self.clock.now() if now is None else now)
-            reply = self._call(name, *values, verb=verb, now=now, is_work=True)
+            at = self.clock.now() if now is None else now
+            reply = self._call(name, *values_at(at), verb=verb, now=now, is_work=True, dated=str(at))
             if reply.body != b"clock":
                 return reply.body
             self.clock.reset(reply.now)
         return None
 
-    def _call(self, name: str, *values: str | bytes, verb: str | None, now: int | None, is_work: bool) -> Reply:
+    def _call(
+        self, name: str, *values: str | bytes, verb: str | None, now: int | None, is_work: bool, dated: str = ""
+    ) -> Reply:
         if not self._is_open:
             raise StoreUnavailable(f"the store {self.address} is closed")
         if verb is not None:
             reach(f"{verb}.before_commit")
         injected = "" if now is None else str(now)  # text loses no digit in Lua
         with self.translated():
-            at, is_lost, seal, body = self._run(name, injected, "1" if is_work else "", *values)
+            at, is_lost, seal, body = self._run(name, injected, "1" if is_work else "", dated, *values)
         if now is None:
             self.clock.update(int(at))
         if is_lost:

@@ -21,7 +21,6 @@ def add_single(connection: Connection, new: NewJob, now: int | None) -> Added | 
 
     def values(at: int) -> tuple[str | bytes, ...]:
         record = pack_plain_record(new, at) if can_use_fast_path(new) else pack_record(accept(new, at))
-        hour = str(at // HOUR)
-        return str(at), new.id, record, new.queue, str(new.priority), new.task, hour, new.key or ""
+        return new.id, record, new.queue, str(new.priority), new.task, str(at // HOUR), new.key or ""
 
     return Added(new.id) if connection.add("add", "add_one", values, now) == b"added" else None

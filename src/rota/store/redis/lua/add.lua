@@ -2,11 +2,6 @@
 -- advance the schedules that make them, if any. Each schedule must be what was decided on, and its occurrence must have no
 -- job. All or none; Python gets the number of jobs before the first that is blocked.
 
--- Python dates new jobs by its estimate of the server's clock, which must be at most 1 s behind and never ahead.
-local behind = tonumber(NOW) - tonumber(ask.at)
-if ARGV[1] == '' and (behind < 0 or behind > 1000000) then
-  return reply('clock')
-end
 local ids, names = ask.ids, ask.names or {}
 local unblocked = #ids
 local function block(n)

@@ -1,11 +1,7 @@
 -- Accept one new job that is ready at once: what add.lua does for many, with only the steps that one needs. It takes its
 -- values one by one, because single adds are the most frequent call of all.
 
-local at, id, record, queue, priority, task, hour, key = unpack(ARGV, 3)
-local behind = tonumber(NOW) - tonumber(at)
-if ARGV[1] == '' and (behind < 0 or behind > 1000000) then
-  return reply('clock')
-end
+local id, record, queue, priority, task, hour, key = unpack(ARGV, 4)
 if key ~= '' and (redis.call('HEXISTS', P .. 'job', id) == 1 or redis.call('HSETNX', P .. 'key', key, id) == 0) then
   return reply('taken')
 end

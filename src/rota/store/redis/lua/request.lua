@@ -1,7 +1,7 @@
 -- What a script with a request begins with: the request, commands with any number of values, and how jobs, leases and
 -- notifications are read and written.
 
-local ask = cmsgpack.unpack(ARGV[3])
+local ask = cmsgpack.unpack(ARGV[4])
 local FINAL = { succeeded = true, failed = true, cancelled = true }
 local WIDE = 3000  -- values of one command (even, as many come in pairs)
 
