@@ -19,7 +19,7 @@ from rota.model.option_names import FOR_APP, FOR_START, FOR_VERBS
 from rota.observe.loading import load_metrics
 from rota.operations.specs import make_spec
 from rota.tasks.middleware import check_middleware
-from rota.tasks.task import AsyncTask, Overrides, Task
+from rota.tasks.task import AsyncTask, Overrides, Task, request_during_import
 from rota.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class App:
                     raise DuplicateName(f"a schedule with the id '{schedule_id}' is declared already; give one an id=")
 
                 def make(tz: str) -> ScheduleSpec:
-                    request = task.request((), {}, Overrides()) if tz else task.draft()
+                    request = task.request((), {}, Overrides()) if tz else request_during_import(task)
                     return make_spec(trigger, request, default_tz=tz, **options)
 
                 make("")  # errors are raised at the declaration; the app's timezone is known when it is read

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rota.client.jobs import Jobs
+from rota.client.jobs import Jobs, StoreJobReader
 from rota.client.locks import Lock
 from rota.client.schedules import Schedules
 from rota.clock import utc_micros
@@ -219,7 +219,8 @@ class Wiring(forks.Forked):
         self.store = AppStore(given, lambda: self.resolved)
         self.configuration = AppSettings(self.name, self.store, code, retention)
         self.open = self.store.open
-        self.jobs = Jobs(self.open, self._decode_result)
+        self.job_reader = StoreJobReader(self.open, self._decode_result)  # what handles of jobs use
+        self.jobs = Jobs(self.open, self.job_reader)
         self.node: Node | None = None  # the services that run in this process
         self.has_code = True  # False: a command made it to read a store, and the code of the app is not loaded
         self.document_queues: dict[str, Any] = {}  # queues that code made beside this app, by name
@@ -248,7 +249,7 @@ class Wiring(forks.Forked):
     def schedules(self) -> Schedules:
         return Schedules(
             self.open,
-            self.jobs,
+            self.job_reader,
             self.new_id,
             self.settings.tz,
             self.redaction,
@@ -336,7 +337,7 @@ class Wiring(forks.Forked):
             answers = send_in_turn(store, requests, _random)
         else:
             answers = send_within(store, transaction, requests, _random)
-        reader = self.jobs if transaction is None else InTransaction(self.jobs)
+        reader = self.job_reader if transaction is None else InTransaction(self.job_reader)
         jobs: list[Job[Any]] = []
         for added in answers:
             if self.events.wants("job.enqueued"):

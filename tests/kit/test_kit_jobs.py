@@ -305,4 +305,4 @@ def test_waiting_for_a_result_says_that_nothing_runs_by_itself(app, clock):
             asyncio.run(app.aio.jobs.result(job.id))
         kit.run_due()
         assert job.result() == 4
-    assert app.jobs.before_wait is None
+    assert internals(app).job_reader.before_wait is None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rota.client.aio_alerts import AsyncAlerts
     from rota.client.aio_documents import AsyncDocuments
+    from rota.client.jobs import StoreJobReader
     from rota.inspector.changes import Change
     from rota.store.contract import Page
     from rota.tasks.task import Request
@@ -42,6 +43,10 @@ FIRST_LOOK, LONGEST_LOOK = 0.002, 0.25  # seconds between two reads of a job tha
 
 class AsyncJobs(Shell):
     """app.aio.jobs"""
+
+    def __init__(self, jobs: Jobs, reader: StoreJobReader, threads: ThreadPoolExecutor) -> None:
+        super().__init__(jobs, threads)
+        self._reader = reader
 
     get = Awaited(Jobs.get)
     list = Awaited(Jobs.list)
@@ -57,14 +62,14 @@ class AsyncJobs(Shell):
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout_of(timeout)
         pause = FIRST_LOOK
-        while not (record := await self.call(partial(self._verbs.read, job_id))).state.is_final:
-            if self._verbs.before_wait is not None:
-                self._verbs.before_wait(record)
+        while not (record := await self.call(partial(self._reader.read, job_id))).state.is_final:
+            if self._reader.before_wait is not None:
+                self._reader.before_wait(record)
             if deadline is not None and loop.time() >= deadline:
                 raise result_timeout(record, timeout)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LONGEST_LOOK)
-        return await self.call(Job[Any](self._verbs, job_id, record=record).result)
+        return await self.call(Job[Any](self._reader, job_id, record=record).result)
 
 
 class AsyncSchedules(Shell):
@@ -172,6 +177,9 @@ class Parts(Protocol):
     def jobs(self) -> Jobs: ...
 
     @property
+    def job_reader(self) -> StoreJobReader: ...
+
+    @property
     def schedules(self) -> Schedules: ...
 
     @property
@@ -207,7 +215,7 @@ class Aio(Shell):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts, ThreadPoolExecutor(THREADS, thread_name_prefix="rota-aio"))
-        self.jobs = AsyncJobs(parts.jobs, self._threads)
+        self.jobs = AsyncJobs(parts.jobs, parts.job_reader, self._threads)
         self.schedules = AsyncSchedules(parts.schedules, self._threads)
         self.tenants = AsyncTenants(parts.tenants, self._threads)
         self.sources = AsyncSources(parts.sources, self._threads)

@@ -52,6 +52,35 @@ History = list[HistoryLine]
 Logs = list[LogEntry]
 
 
+class StoreJobReader:
+    """Reads jobs for the handles that `enqueue`, `app.jobs` and `app.schedules` return."""
+
+    def __init__(self, store: Callable[[], Store], decode: Callable[[str, bytes | None], Any]) -> None:
+        self._store = store
+        self.decode = decode
+        self.before_wait: Callable[[JobRecord], None] | None = None  # a kit refuses to wait: nothing would run
+
+    def read(self, job_id: str) -> JobRecord:
+        """The job as the store keeps it; JobNotFound if there is none."""
+        found = self._store().get_jobs([job_id])
+        if not found:
+            raise JobNotFound(sentence("missing.job", "no job has the id {job!r}; it may have been pruned", job=job_id))
+        return found[0]
+
+    def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
+        """The job once it has ended. It is read often at first, then less often."""
+        deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
+        pause = 0.002
+        while not (record := self.read(job_id)).state.is_final:
+            if self.before_wait is not None:
+                self.before_wait(record)
+            if deadline is not None and time.monotonic() >= deadline:
+                raise result_timeout(record, timeout)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.25)
+        return record
+
+
 def result_timeout(job: JobRecord, timeout: str | timedelta | float | None) -> ResultTimeout:
     """The error of a caller whose wait for a job's result has ended without one."""
     waited = f"{timeout} s" if isinstance(timeout, (int, float)) else timeout
@@ -71,12 +100,9 @@ def _state(name: str) -> State:
 class Jobs:
     """app.jobs"""
 
-    def __init__(
-        self, store: Callable[[], Store], decode: Callable[[str, bytes | None], Any], random: Random = RANDOM
-    ) -> None:
+    def __init__(self, store: Callable[[], Store], reader: StoreJobReader, random: Random = RANDOM) -> None:
         self._store = store
-        self.decode = decode
-        self.before_wait: Callable[[JobRecord], None] | None = None  # a kit refuses to wait: nothing would run
+        self._reader = reader
         self._random = random  # for the ids of audit records
 
     def get(self, job_id: str) -> Job[Any]:
@@ -140,20 +166,11 @@ class Jobs:
 
     def result(self, job_id: str, *, timeout: str | timedelta | float | None = None) -> Any:
         """The result of a job's task. Waits for it."""
-        return Job[Any](self, job_id).result(timeout)
+        return Job[Any](self._reader, job_id).result(timeout)
 
     def wait(self, job_id: str, timeout: str | timedelta | float | None = None) -> JobRecord:
         """The job once it has ended. It is read often at first, then less often."""
-        deadline = None if timeout is None else time.monotonic() + timeout_of(timeout)
-        pause = 0.002
-        while not (record := self.read(job_id)).state.is_final:
-            if self.before_wait is not None:
-                self.before_wait(record)
-            if deadline is not None and time.monotonic() >= deadline:
-                raise result_timeout(record, timeout)
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.25)
-        return record
+        return self._reader.wait(job_id, timeout)
 
     def cancel(self, job_id: str, *, reason: str = reason_text("cancelled_hand"), by: str = "") -> Job[Any]:
         """Cancel a waiting job immediately; ask a running one to stop."""
@@ -211,10 +228,7 @@ class Jobs:
 
     def read(self, job_id: str) -> JobRecord:
         """The job as the store keeps it; JobNotFound if there is none."""
-        found = self._store().get_jobs([job_id])
-        if not found:
-            raise JobNotFound(sentence("missing.job", "no job has the id {job!r}; it may have been pruned", job=job_id))
-        return found[0]
+        return self._reader.read(job_id)
 
     def _handle(self, record: JobRecord) -> Job[Any]:
-        return Job(self, record.id, record=record)
+        return Job(self._reader, record.id, record=record)

@@ -42,7 +42,6 @@ from rota.tasks.task import Request, TaskOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
-    from rota.client.jobs import Jobs
     from rota.inspector.facts.preview import PreviewFacts
     from rota.model.entry import Entry
     from rota.model.schedules.edit import Edit
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from rota.model.secrets.redaction import Redaction
     from rota.model.tenant import Tenant
     from rota.store.contract import Store
+    from rota.tasks.job import JobReader
     from rota.tasks.middleware import Middleware
     from rota.triggers import Trigger
 
@@ -70,7 +70,7 @@ class Schedules:
     def __init__(
         self,
         store: Callable[[], Store],
-        jobs: Jobs,
+        reader: JobReader,
         new_id: Callable[[], str],
         tz: str,
         redaction: Redaction = DEFAULT,
@@ -79,7 +79,7 @@ class Schedules:
         bring_declared: Callable[[], int],
     ) -> None:
         self._store = store
-        self._jobs = jobs
+        self._reader = reader
         self._new_id = new_id
         self._tz = tz
         self._redaction = redaction
@@ -304,16 +304,16 @@ class Schedules:
         collection has a live task, that job is returned instead."""
         if (schedule := self._read(schedule_id)).spec.sync is not None:
             started = start_task(self._store(), schedule, self._new_id, by)
-            return Job(self._jobs, started.job.id, existed=started.existed, record=started.job)
+            return Job(self._reader, started.job.id, existed=started.existed, record=started.job)
         for _ in range(TRIES):
             holder = key_holder(self._store(), schedule.spec.key)
             if holder is not None:
-                return Job(self._jobs, holder.id, existed=True, record=holder)
+                return Job(self._reader, holder.id, existed=True, record=holder)
             job_id = self._new_id()
             run = partial(edits.trigger_now, job_id=job_id, by=by)
             schedule = self._change(schedule_id, run, "run by hand", by).record
             if not schedule.spec.key or was_made(self._store(), job_id, schedule):
-                return Job(self._jobs, job_id)
+                return Job(self._reader, job_id)
         raise Refused(
             sentence(
                 "refused.key_taken",

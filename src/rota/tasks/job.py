@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class JobReader(Protocol):
-    """The part of `app.jobs` that a handle needs."""
+    """Reads the job of a handle."""
 
     def read(self, job_id: str) -> JobRecord: ...
 

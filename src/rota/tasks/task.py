@@ -277,12 +277,6 @@ class Task(Generic[P, R]):
             signature.refuse_changed(args, kwargs)  # text and numbers come back as they are
         return Request(self.name, payload, self.options, overrides, self._unique_key(args, kwargs))
 
-    def draft(self) -> Request:
-        """A call without arguments, checked without its hints: while a module is imported, they may name types that
-        do not exist yet."""
-        self.signature.check((), {})
-        return Request(self.name, pack_call(Call(), what=self.name), self.options)
-
     def _unique_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """The same key for the same arguments, however the call passes them."""
         if not self.options.unique:
@@ -300,6 +294,13 @@ class AsyncTask(Task[P, R]):
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:  # type: ignore[override]  # awaited
         result: Coroutine[Any, Any, R] = self.function(*args, **kwargs)
         return result
+
+
+def request_during_import(task: Task[Any, Any]) -> Request:
+    """A call without arguments. The task's type hints are not read: while its module is imported, they may name types
+    that do not exist yet."""
+    task.signature.check((), {})
+    return Request(task.name, pack_call(Call(), what=task.name), task.options)
 
 
 class TaskKeywords(TypedDict, total=False):

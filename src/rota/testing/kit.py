@@ -83,7 +83,7 @@ class Kit:
             self._leave()
             raise
         self._store.after_adding = self._run_inline if self._is_inline else None
-        app.jobs.before_wait = _refuse_to_wait
+        internals(app).job_reader.before_wait = _refuse_to_wait
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -257,7 +257,7 @@ class Kit:
         self._outlast_leases()
 
     def _handles(self, records: list[JobRecord]) -> list[Job[Any]]:
-        return [Job(self.app.jobs, record.id, record=record) for record in records]
+        return [Job(internals(self.app).job_reader, record.id, record=record) for record in records]
 
     def _task(self, task: Task[Any, Any] | str) -> Task[Any, Any]:
         return internals(self.app).registry.get(task if isinstance(task, str) else task.name)
@@ -273,7 +273,7 @@ class Kit:
         if stepper is not None:
             stepper.close()
         self._store.after_adding = None
-        self.app.jobs.before_wait = None
+        internals(self.app).job_reader.before_wait = None
         self.app.close()
         internals(self.app).develop(is_dev=False)
         if self._given in internals(self.app).middleware:

@@ -22,11 +22,11 @@ from rota.testing.side_runs import SideRuns
 
 if TYPE_CHECKING:
     from rota.app import App
-    from rota.client.jobs import Jobs
     from rota.engine.executors.run import Run
     from rota.engine.worker.exchange_client import CompletedExchange
     from rota.model.jobs.job import Job as JobRecord
     from rota.model.jobs.outcome import Outcome
+    from rota.tasks.job import JobReader
     from rota.testing.clock import ManualClock
     from rota.testing.kit_store import KitStore
     from rota.testing.lost_reports import LostReports
@@ -71,7 +71,7 @@ class Stepper:
         assert services.lease_keeper is not None
         assert services.scheduler is not None
         self.worker = services.worker
-        self.worker.serve(store, app.jobs, executor, self.rules)
+        self.worker.serve(store, internals(app).job_reader, executor, self.rules)
         self._keeper = services.lease_keeper
         self._scheduler = services.scheduler
         self._rescuer = services.rescuer
@@ -129,14 +129,14 @@ class Stepper:
 class KitWorker(Worker):
     """The real worker, which takes one job at a time and may die before its report."""
 
-    def serve(self, store: KitStore, jobs: Jobs, executor: InlineExecutor, rules: list[LostReports]) -> None:
+    def serve(self, store: KitStore, reader: JobReader, executor: InlineExecutor, rules: list[LostReports]) -> None:
         """Run the jobs of a kit."""
         self.failures: list[Failure] = []
         self.interrupts: list[BaseException] = []  # Ctrl-C, pytest.fail(): the test's, not the job's
         self.lost: dict[str, int] = {}  # jobs whose report was lost, and when their lease expires
         self.raised: dict[Run, BaseException] = {}  # what tasks raised, until it is reported
         self.next_due_at: int | None = None
-        self._jobs = jobs
+        self._reader = reader
         self._kit_store = store
         self._rules = rules
         self._executor = executor
@@ -175,7 +175,7 @@ class KitWorker(Worker):
             self._die(run)
             return
         if isinstance(outcome, (Failed, Undecodable)):
-            job = Job[Any](self._jobs, run.job.id, record=run.job)
+            job = Job[Any](self._reader, run.job.id, record=run.job)
             at = datetime_of(self.clock.now())
             self.failures.append(Failure(job=job, attempt=run.job.attempts + 1, at=at, text=outcome.error, error=error))
         super().report(run, outcome)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from rota.client.jobs import Jobs
+from rota.client.jobs import Jobs, StoreJobReader
 from rota.client.schedules import Schedules
 from rota.client.tenants import Tenants
 from rota.errors import BadOption, NotFound, Refused, StoreUnavailable
@@ -65,8 +65,9 @@ class Operator:
         self._store = store
         self._clock = clock
         self._random = random
-        self._jobs = Jobs(lambda: store, _undecoded, random)
-        self._schedules = Schedules(lambda: store, self._jobs, self._new_id, "UTC", bring_declared=lambda: 0)
+        reader = StoreJobReader(lambda: store, _undecoded)
+        self._jobs = Jobs(lambda: store, reader, random)
+        self._schedules = Schedules(lambda: store, reader, self._new_id, "UTC", bring_declared=lambda: 0)
         self._tenants = Tenants(lambda: store, self._new_id)
         self._ids: list[str] = []
         operations = self._operations()
