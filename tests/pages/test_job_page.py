@@ -7,18 +7,21 @@ from datetime import UTC, datetime
 import pytest
 
 from pages.stage import Tab, page_text
+from rota.inspector.facts.job import job_facts
 from rota.inspector.job_life import life_of
 from rota.inspector.log_tail import log_tail
 from rota.model.jobs.job import NewJob, State, accept, folded
-from rota.model.jobs.outcome import Failed, Returned, Snoozed, TaskUnknown
+from rota.model.jobs.outcome import Failed, Returned, Snoozed, Succeeded, TaskUnknown
 from rota.model.jobs.retry import RetryPolicy
-from rota.model.jobs.settle import apply, claim, promote, rescue, retry_by_hand, settle
-from rota.model.micros import SECOND
+from rota.model.jobs.settle import apply, cancel, claim, promote, release, rescue, retry_by_hand, settle
+from rota.model.micros import SECOND, datetime_of
+from rota.model.secrets.redaction import NOTHING_HIDDEN
 from rota.store.contract import LogLine
 from rota.store.memory import MemoryStore
 from rota.web.pages.python_call import pieces_of
 from rota.web.pages.tracebacks import blocks_of
 from rota.web.pages.views.job import bars_of, counts_of, progress_of
+from rota.web.pages.views.jobs import row
 
 T0 = 1_790_000_000 * SECOND
 
@@ -123,6 +126,40 @@ def test_an_attempt_that_a_worker_lost_keeps_its_number():
     attempts = [stage for stage in life_of(job, T0 + 4 * SECOND) if stage.ending]
     assert [(stage.attempt, stage.is_again) for stage in attempts] == [(1, False), (1, True)]
     assert attempts[-1].attempt == job.attempts + 1
+
+
+RELEASED = apply(release(make(waits_for="other"), T0 + 40 * SECOND))
+LIVES = {  # a job as it is a minute later, and how long it was ready
+    "just enqueued": (make(), 60),
+    "held, then released": (claim(RELEASED, "w", T0 + 45 * SECOND, 0), 5),
+    "released, and waiting": (RELEASED, 20),
+    "due later": (claim(promote(make(delay=30 * SECOND), T0 + 31 * SECOND), "w", T0 + 33 * SECOND, 0), 2),
+    "due before it was enqueued": (claim(make(run_at=T0 - 90 * SECOND), "w", T0 + 3 * SECOND, 0), 3),
+    "returned by its worker": (claim(run(make(), Returned("it stops"), T0 + SECOND), "w", T0 + 6 * SECOND, 0), 3),
+    "lost with its worker": (apply(rescue(claim(make(), "w", T0 + SECOND, 0), T0 + 11 * SECOND)), 49),
+    "succeeded": (run(make(), Succeeded(), T0 + 7 * SECOND), 7),
+    "cancelled while it waited": (apply(cancel(make(), T0 + 8 * SECOND, "not wanted")), 8),
+}
+NEVER_READY = {
+    "held": make(waits_for="other"),
+    "scheduled": make(delay=90 * SECOND),
+    "waiting for its retry": run(make(), Failed("ValueError: no"), T0 + SECOND),
+    "cancelled before it was due": apply(cancel(make(delay=90 * SECOND), T0 + SECOND, "not wanted")),
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_a_job_waited_as_long_in_the_list_as_on_its_own_page(life):
+    job, waited = LIVES[life]
+    now = T0 + 60 * SECOND
+    stages = [stage for stage in life_of(job, now) if stage.state is State.QUEUED]
+    assert row(job_facts(job, NOTHING_HIDDEN), datetime_of(now))["waited"] == stages[-1].seconds == waited
+
+
+@pytest.mark.parametrize("life", NEVER_READY)
+def test_a_job_that_is_not_ready_has_no_wait_in_the_list(life):
+    facts = job_facts(NEVER_READY[life], NOTHING_HIDDEN)
+    assert (facts.ready_at, row(facts, datetime_of(T0 + 60 * SECOND))["waited"]) == (None, None)
 
 
 def test_a_retry_by_hand_is_told_apart_and_names_who_made_it(shop):

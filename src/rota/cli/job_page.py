@@ -14,10 +14,10 @@ from rota.errors import BadPayload
 from rota.inspector.calls import call
 from rota.inspector.facts.job import job_problem
 from rota.inspector.job_life import life_of
-from rota.model.jobs.job import State, history_of
+from rota.model.jobs.job import State, history_of, ready_at
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import SECOND, datetime_of
-from rota.model.why.job import ready_at, span_of_attempts
+from rota.model.why.job import span_of_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

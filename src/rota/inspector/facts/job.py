@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rota.errors import BadPayload
 from rota.inspector.facts.values import filled
-from rota.model.jobs.job import NewJob, State, accept, history_of
+from rota.model.jobs.job import NewJob, State, accept, history_of, ready_at
 from rota.model.jobs.payload import unpack_call
 from rota.model.micros import datetime_of, optional_datetime, outside_calendar
 
@@ -36,6 +36,7 @@ class JobFacts(Struct, kw_only=True):
     occurrence: datetime | None  # the nominal time of the occurrence, if a schedule made the job
     created_at: datetime
     run_at: datetime
+    ready_at: datetime | None  # when it became ready to be claimed; null while it is scheduled or held
     started_at: datetime | None
     finished_at: datetime | None
     attempts: int
@@ -124,6 +125,7 @@ def _fields(job: Job, redaction: Redaction) -> dict[str, Any]:
         "occurrence": optional_datetime(job.fire_at),
         "created_at": datetime_of(job.created_at),
         "run_at": datetime_of(job.run_at),
+        "ready_at": optional_datetime(ready_at(job)),
         "started_at": optional_datetime(job.started_at),
         "finished_at": optional_datetime(job.finished_at),
         "worker": job.holder,

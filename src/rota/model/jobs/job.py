@@ -249,6 +249,16 @@ def history_of(job: Job) -> list[Move]:
     return [move if move.data is not None else move._replace(data=_data_of(job, move.state)) for move in _moves_of(job)]
 
 
+def ready_at(job: Job) -> int | None:
+    """When the job became ready: since then it can be claimed, or could be until its last attempt began.
+
+    If a worker had it before, that is when it became ready last. None while it is scheduled or held, and if it was
+    cancelled as such.
+    """
+    last = next((move for move in reversed(_moves_of(job)) if move.state.is_waiting), None)
+    return max(job.run_at, last.at) if last is not None and last.state is State.QUEUED else None
+
+
 def folded(job: Job, *moves: Move) -> bytes:
     """The packed past once the current attempt has ended and these entries follow."""
     return pack_moves(_in_order([*_moves_of(job), *moves]))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from msgspec import Struct
 
-from rota.model.jobs.job import State, history_of
+from rota.model.jobs.job import State, history_of, ready_at
 from rota.model.micros import SECOND, iso_text, micros_of
 from rota.model.why.time_words import counted, span_words, wall_words
 
@@ -227,8 +227,9 @@ def _later(job: Job, around: Around) -> Answer:
 
 def _in_queue(job: Job, around: Around) -> Answer:
     queue = job.queue
-    since = f" It has been ready for {span_words(around.now - ready_at(job))}."
-    values: Values = {"queue": queue, "ready": seconds_of(around.now - ready_at(job))}
+    ready_for = around.now - (ready_at(job) or around.now)
+    since = f" It has been ready for {span_words(ready_for)}."
+    values: Values = {"queue": queue, "ready": seconds_of(ready_for)}
     if around.is_queue_paused:
         why = f": {around.pause_reason.rstrip('.')}" if around.pause_reason else ""
         words = f"The job waits in the queue {queue}, which is paused{why}.{since}"
@@ -261,11 +262,6 @@ def unknown_fix(task: str) -> str:
 def seconds_of(micros: int) -> float:
     """A span as a value of an answer."""
     return max(0, micros) / SECOND
-
-
-def ready_at(job: Job) -> int:
-    """Since when a queued job may be claimed: since it became ready last, if a worker had it before."""
-    return max(job.run_at, history_of(job)[-1].at)
 
 
 def first_line(error: str | None) -> str:

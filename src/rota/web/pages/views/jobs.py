@@ -120,8 +120,6 @@ def _tab(visit: Visit, state: str, rest: str, count: int, chosen: str | None) ->
 def row(job: JobFacts, now: datetime) -> dict[str, Any]:
     """A job as a list shows it: what is called, and what one wants to know of it in its state."""
     kind, _, rest = (job.problem or job.error or "").partition("\n")[0].partition(":")
-    due = max(job.run_at, job.created_at)
-    begun = job.started_at or (now if job.state is State.QUEUED else None)
     return {
         "id": job.id,
         "state": job.state.value,
@@ -131,12 +129,20 @@ def row(job: JobFacts, now: datetime) -> dict[str, Any]:
         "progress": job.progress if job.state is State.RUNNING else "",
         "queue": job.queue,
         "attempts": job.attempts,
-        "waited": max(0.0, (begun - due).total_seconds()) if begun else None,
+        "waited": _waited(job, now),
         "ran": _ran(job, now),
         "at": job.finished_at or job.started_at or job.run_at,
         "at_word": "due" if job.state is State.SCHEDULED else "",
         "schedule": job.schedule_id,
     }
+
+
+def _waited(job: JobFacts, now: datetime) -> float | None:
+    """How long it was ready before its last attempt began, or has been until now."""
+    if job.ready_at is None:
+        return None
+    end = job.started_at or job.finished_at or now
+    return max(0.0, (end - job.ready_at).total_seconds())
 
 
 def _ran(job: JobFacts, now: datetime) -> float | None:
