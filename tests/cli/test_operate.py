@@ -65,6 +65,16 @@ def test_a_silent_node_runs_nothing(rota, store):
     assert "of 16" not in rota("nodes", "list").stdout
 
 
+def test_a_draining_node_says_so_while_it_is_alive(rota, store):
+    for name, ago in (("here", 0), ("gone", 60_000_000)):
+        record = Node(id=name, host="h", pid=1, roles=("worker",), is_draining=True, started_at=1)
+        store.record_heartbeat(record, now=store.now() - ago)
+    facts = {node["id"]: (node["state"], node["is_draining"]) for node in rota.data("nodes", "list")}
+    assert facts == {"here": ("alive", True), "gone": ("silent", True)}
+    states = dict(line.split()[:2] for line in rota("nodes", "list").stdout.splitlines())
+    assert (states["here"], states["gone"]) == ("draining", "silent")
+
+
 def test_a_store_without_nodes_says_how_to_start_one(rota):
     rota("migrate")
     assert rota("nodes", "list").stderr == "no node is running; `rota run TARGET` starts one\n"

@@ -169,6 +169,29 @@ def test_stopping_waits_for_what_runs(app, gate):
     assert job.refresh().state == "succeeded"
 
 
+def test_a_node_that_drains_says_so_in_the_store(app, gate):
+    begun = threading.Event()
+
+    @app.task
+    def hold() -> None:
+        begun.set()
+        gate.wait(PATIENCE)
+
+    app.start()
+    hold.enqueue()
+    assert begun.wait(PATIENCE)
+    stopper = threading.Thread(target=app.stop)
+    stopper.start()
+    deadline = time.monotonic() + PATIENCE
+    while not [record for record in app.open().list_nodes() if record.is_draining and record.running]:
+        assert time.monotonic() < deadline, "the node never said that it drains"
+        time.sleep(0.005)  # the store sends no signal
+    gate.set()
+    stopper.join(PATIENCE)
+    assert not stopper.is_alive()
+    assert app.open().list_nodes() == []
+
+
 def test_what_outlasts_the_drain_is_handed_back_and_spends_nothing(app, gate):
     begun = threading.Event()
 

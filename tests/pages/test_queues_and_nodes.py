@@ -89,6 +89,15 @@ def test_a_node_of_the_far_past_has_a_row(client):
     assert "&lt;script&gt;" in client.get("/nodes").text
 
 
+def test_a_node_that_drains_says_so_while_it_is_alive(client):
+    store = client.app.app.open()
+    says = "It drains: it finishes its running jobs, claims no more, and ends."
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), is_draining=True), now=store.now())
+    assert says in shown_text(client.get("/nodes").text)
+    store.record_heartbeat(Node(id="n", host="h", pid=1, roles=("worker",), is_draining=True), now=SECOND)
+    assert says not in shown_text(client.get("/nodes").text)
+
+
 def test_running_means_the_same_on_every_page_while_a_node_is_silent(client):
     app = client.app.app
     store = app.open()

@@ -199,4 +199,9 @@ def _running(node: Node, now: datetime) -> str:
 
 
 def _node_state(node: Node, now: datetime) -> str:
-    return "alive" if is_alive(node, micros_of(now)) else "silent"
+    return state_of_node(node_facts(node, micros_of(now)))
+
+
+def state_of_node(node: NodeFacts) -> str:
+    """The state that a list shows: what a silent node said last may no longer be true."""
+    return "draining" if node.is_draining and node.state == "alive" else node.state

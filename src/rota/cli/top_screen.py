@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rota.cli.columns import Column
-from rota.cli.operate import number_of
+from rota.cli.operate import number_of, state_of_node
 from rota.cli.output import aligned, heading
 from rota.cli.words import coarse, instant, printable, relative, span
 from rota.model.jobs.job import State
@@ -109,7 +109,7 @@ def _height(section: Section, number: int) -> int:
 def _node_columns(now: datetime) -> list[Column[NodeFacts]]:
     return [
         Column("NODE", lambda node: node.id, "cut"),
-        Column("state", lambda node: node.state),
+        Column("state", state_of_node),
         Column("running", lambda node: f"{node.running} of {node.concurrency}" if node.concurrency else "-"),
         Column("roles", lambda node: ", ".join(node.roles), dropped=2),
         Column("queues", lambda node: ", ".join(node.queues) or "-", "cut", dropped=1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,11 +40,27 @@ class Heartbeat(Service):
         self._record = record
         self._runs = runs
         self._scheduler = scheduler
+        self._is_draining = False
+        self._woken = threading.Event()
+
+    def show_draining(self) -> None:
+        """Write at once, and with each heartbeat from now on, that the node drains."""
+        self._is_draining = True
+        self._woken.set()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def wait(self, seconds: float) -> None:
+        self._woken.wait(seconds)
+        self._woken.clear()
 
     def turn(self) -> float:
         started_at = self._record.started_at or self.clock.now()
         running = 0 if self._runs is None else len(self._runs)
-        self._record = msgspec.structs.replace(self._record, started_at=started_at, running=running)
+        self._record = msgspec.structs.replace(
+            self._record, started_at=started_at, running=running, is_draining=self._is_draining
+        )
         sent_at = self.clock.monotonic()
         self.clock.sync(self._store.record_heartbeat(self._record), sent_at)
         if self._scheduler is not None:

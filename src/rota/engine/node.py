@@ -58,6 +58,7 @@ class Node:
         self.services: list[Service] = built.all
         self.companions: list[Companion] = []
         self._stopped_first = built.stopped_first
+        self._heartbeat = built.heartbeat
         self._is_stopping = False
         self._own_socket = OwnSocket(self.id, self._answer)
 
@@ -85,6 +86,8 @@ class Node:
         ends_at = time.monotonic() + grace
         for companion in self.companions:
             companion.ask_to_stop()
+        if self.running:
+            self._heartbeat.show_draining()
         for service in self._stopped_first:
             service.stop()
         if self.worker is not None:

@@ -20,6 +20,7 @@ class NodeFacts(Struct, kw_only=True):
 
     id: str
     state: Literal["alive", "silent"]
+    is_draining: bool  # it was asked to stop: it finishes its running jobs, and claims no more
     host: str
     pid: int
     roles: list[str]

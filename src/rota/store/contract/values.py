@@ -199,6 +199,7 @@ class Node(Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...] = ()
     concurrency: int = 0
     running: int = 0
+    is_draining: bool = False  # it finishes what it runs, and claims nothing more
     app: str = ""
     version: str = ""
     started_at: int = 0

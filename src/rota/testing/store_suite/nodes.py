@@ -21,6 +21,7 @@ FULL = Node(
     tasks=("mail.send", "shop:report"),
     concurrency=16,
     running=3,
+    is_draining=True,
     app="shop",
     version="2.4",
     started_at=T0 - HOUR,
