@@ -15,8 +15,8 @@ from rota.store.contract import Node
 NAMES = [f"s{number}" for number in range(40)]
 
 
-def a_node(name: str, *, roles: tuple[str, ...] = ("scheduler",), beat_at: int = NOON) -> Node:
-    return Node(id=name, host="here", pid=1, roles=roles, beat_at=beat_at)
+def a_node(name: str, **fields) -> Node:
+    return Node(**{"id": name, "host": "here", "pid": 1, "roles": ("scheduler",), "beat_at": NOON, **fields})
 
 
 @pytest.fixture
@@ -81,3 +81,9 @@ def test_shares_go_to_the_schedulers_that_are_alive():
     assert partition_of("c", nodes, NOON) == Partition(0, 2)
     assert partition_of("d", nodes, NOON) == Partition(1, 2)
     assert partition_of("d", [], NOON) == Partition(0, 1)
+
+
+def test_a_scheduler_that_drains_has_no_partition():
+    nodes = [a_node("a", is_draining=True), a_node("b"), a_node("c")]
+    assert partition_of("b", nodes, NOON) == Partition(0, 2)
+    assert partition_of("c", nodes, NOON) == Partition(1, 2)

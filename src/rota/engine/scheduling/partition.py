@@ -41,6 +41,7 @@ class Partition(Struct, frozen=True):
 
 
 def partition_of(node_id: str, nodes: Iterable[Node], now: int) -> Partition:
-    """A node's partition among the schedulers that are alive."""
-    ids = sorted({node_id, *(node.id for node in nodes if "scheduler" in node.roles and is_alive(node, now))})
+    """A node's partition among the schedulers that are alive. That of a node that drains has stopped."""
+    others = (node.id for node in nodes if "scheduler" in node.roles and is_alive(node, now) and not node.is_draining)
+    ids = sorted({node_id, *others})
     return Partition(ids.index(node_id), len(ids))
