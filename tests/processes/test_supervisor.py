@@ -160,8 +160,8 @@ def test_a_worker_that_is_told_to_end_by_itself_drains_and_is_replaced(site):
 def test_workers_that_die_at_once_are_started_more_and_more_slowly(site):
     (site.folder / "at-import.py").write_text("os.kill(os.getpid(), 9)")
     parent = site.start()
-    parent.wait_for("3 in a row were gone within 10 s: the next starts in 1 s")
-    parent.wait_for("4 in a row were gone within 10 s: the next starts in 2 s")
+    parent.wait_for("3 in a row ended within 10 s: the next starts in 1 s")
+    parent.wait_for("4 in a row ended within 10 s: the next starts in 2 s")
     (site.folder / "at-import.py").unlink()
     site.wait_for_workers(parent, 1)
     parent.signal(signal.SIGTERM)
@@ -252,7 +252,7 @@ def test_a_worker_that_has_grown_drains_and_is_replaced(site):
     (first,) = site.wait_for_notes("at-gate")
     site.enqueue("leak", 300)
     parent.wait_for(f"worker {first} uses ")
-    assert "more than 200 MB: it drains; another takes its place" in parent.output
+    assert "more than 200 MB: it drains; another one replaces it" in parent.output
     wait_until(lambda: up(parent) not in ([], [first]), "another worker")
     (site.folder / "gate").touch()
     site.wait_for_end(held)
@@ -372,7 +372,7 @@ def test_sighup_with_broken_code_leaves_the_old_workers_at_work(site):
     (site.folder / "at-import.py").write_text("1 / 0")
     parent.signal(signal.SIGHUP)
     parent.wait_for("exited with code 3")
-    assert "the replacing ends, the old ones go on" in parent.output
+    assert "no more workers are replaced, and the old ones continue" in parent.output
     assert sorted(up(parent)) == sorted(before)
     (site.folder / "at-import.py").unlink()
     parent.signal(signal.SIGHUP)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
-from rota.supervisor.plan import HEEDED
+from rota.supervisor.plan import HANDLED
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -21,12 +21,12 @@ class EndedEarly(BaseException):
 
 def hold() -> None:
     """Let signals wait."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
 
 
 def release() -> None:
     """Let signals have their default effect."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
 
 def heed() -> None:

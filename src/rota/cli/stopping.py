@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from rota.cli.endings import INTERRUPTED
-from rota.supervisor.plan import HEEDED
+from rota.supervisor.plan import HANDLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class Stopping:
         self.on_replaced: Callable[[], object] = lambda: None  # frees what a successor needs, such as the port
 
     def listen(self) -> None:
-        for number in HEEDED:
+        for number in HANDLED:
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
                 signal.signal(number, lambda number, _frame: self._news.put(number))
 

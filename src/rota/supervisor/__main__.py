@@ -1,4 +1,4 @@
-"""The parent process: `python …/rota/supervisor`, which `rota run` and `rota worker` become."""
+"""Runs the parent process: `python …/rota/supervisor`, which `rota run` and `rota worker` become."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import sys
 import types
 
-# The package's own __init__ brings in the whole library, three times the size of this process. An empty one stands
-# for it here; the folder itself, which Python has put first, would let these modules be found under a second name.
+# The package's own __init__ imports the whole library, three times the size of this process, so an empty one replaces
+# it. Python has put this folder first in its path, so that it would find these modules under a second name.
 rota = types.ModuleType("rota")
 rota.__path__ = [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]  # noqa: PTH100, PTH120 - pathlib is large
 sys.modules["rota"] = rota

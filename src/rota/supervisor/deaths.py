@@ -1,4 +1,4 @@
-"""Keeps what is known of dead workers until a living worker has recorded it in the store."""
+"""Keeps how workers died until a living worker has recorded it in the store."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ if TYPE_CHECKING:
 
 
 class Deaths:
-    """The parent knows how a worker ended, and has no store. A worker has one, so the parent sends it the news."""
+    """The parent knows how a worker ended, and has no store. So it sends that to a worker, which has one."""
 
     def __init__(self) -> None:
-        self._stories: dict[str, str] = {}  # by node
-        self._carriers: dict[str, int] = {}  # the worker that the news was sent to, by node
+        self._causes: dict[str, str] = {}  # by node
+        self._sent_to: dict[str, int] = {}  # by node, the worker that was asked to record it
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._stories)
+        return iter(self._causes)
 
-    def add(self, node: str, story: str) -> None:
-        self._stories[node] = story
+    def add(self, node: str, cause: str) -> None:
+        self._causes[node] = cause
 
     def deliver(self, workers: Iterable[WorkerProcess]) -> None:
-        """Send each death to a worker that is up, preferably one that stays; again if it ends before it records it."""
-        waiting = [node for node in self._stories if node not in self._carriers]
-        able = sorted((worker for worker in workers if worker.is_up and not worker.fate), key=lambda w: w.is_leaving)
+        """Send each death to a worker that is up, if possible to one that does not drain."""
+        waiting = [node for node in self._causes if node not in self._sent_to]
+        able = [worker for worker in workers if worker.is_up and not worker.killed_for]
+        able.sort(key=lambda worker: worker.is_leaving)
         for node in waiting if able else []:
-            if able[0].send(died=node, how=self._stories[node]):
-                self._carriers[node] = able[0].pid
+            if able[0].send(died=node, how=self._causes[node]):
+                self._sent_to[node] = able[0].pid
 
     def forget(self, node: str) -> None:
-        """The store knows."""
-        self._stories.pop(node, None)
-        self._carriers.pop(node, None)
+        """A worker has recorded it."""
+        self._causes.pop(node, None)
+        self._sent_to.pop(node, None)
 
-    def take_back(self, pid: int) -> None:
-        """This worker has ended: another gets what it had not recorded."""
-        self._carriers = {node: carrier for node, carrier in self._carriers.items() if carrier != pid}
+    def worker_ended(self, pid: int) -> None:
+        """This worker has ended. What it has not recorded is sent to another."""
+        self._sent_to = {node: sent_to for node, sent_to in self._sent_to.items() if sent_to != pid}

@@ -1,4 +1,4 @@
-"""Lines on stderr, in the form that workers write theirs."""
+"""Writes the parent's log lines to stderr, in the form of the workers' lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COLOURS = {"info": 34, "warning": 33, "error": 31}
 
 
 class Lines:
-    """Logs what the parent does. It logs nothing while all is well: workers log their own starts and stops."""
+    """Logs what the parent does. While nothing is wrong it logs nothing: workers log their own starts and stops."""
 
     def __init__(self, level: str, form: str = "text") -> None:
         self._form = form
@@ -19,7 +19,7 @@ class Lines:
         self._has_colours = os.isatty(2) and not os.environ.get("NO_COLOR")
 
     def say(self, level: str, text: str) -> None:
-        """One line, in one write; a terminal that is gone stops nothing."""
+        """Write one line, in one write. A terminal that is gone is no error."""
         if _LEVELS.index(level) < self._least:
             return
         now = time.time()

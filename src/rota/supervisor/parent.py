@@ -1,8 +1,8 @@
 """Starts workers, watches them, replaces those that die, are stuck or leak, and passes signals on.
 
-The first SIGTERM or SIGINT drains all workers, the second has them return running jobs at once; SIGHUP replaces them
-one by one, each new one up before the old one drains. A parent that is killed takes nobody along: its workers see
-their lines close, and drain by themselves.
+The first SIGTERM or SIGINT drains all workers. The second makes them return their running jobs at once. SIGHUP replaces
+them one by one, and each new one is up before the old one drains. If the parent is killed, the workers notice that
+their connection to it closes, and drain by themselves.
 """
 
 from __future__ import annotations
@@ -18,71 +18,71 @@ from rota.supervisor.deaths import Deaths
 from rota.supervisor.judging import judge
 from rota.supervisor.lines import Lines
 from rota.supervisor.plan import taken_plan
-from rota.supervisor.post import Post
+from rota.supervisor.position import Position
 from rota.supervisor.signals import Signals
 from rota.supervisor.worker_process import End, WorkerProcess
 
 if TYPE_CHECKING:
     from rota.supervisor.plan import Plan
 
-LOOK = 1.0  # seconds between two looks at the workers
-HOPELESS = {2, 3, 4}  # bad settings, a target that cannot be loaded, a store that cannot be used
+CHECK_EVERY = 1.0  # seconds
+PERMANENT = {2, 3, 4}  # exit codes: bad settings, a target that cannot be loaded, a store that cannot be used
 INTERRUPTED = 130
 
 
 class Parent:
-    """One loop: start missing workers, wait, receive messages, obey signals, reap the dead, judge the living."""
+    """One loop: starts missing workers, receives messages, handles signals, collects exit codes, checks the workers."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lines = Lines(plan.log_level, plan.log_format)
         self._signals = Signals()
-        self._posts = [Post(place) for place in range(plan.processes)]
+        self._positions = [Position(place) for place in range(plan.processes)]
         self._workers: dict[int, WorkerProcess] = {}  # by pid, until they are reaped
         self._deaths = Deaths()
         self._poll = select.poll()
         self._poll.register(self._signals.pipe, select.POLLIN)
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         self._generation = 0  # rises with every SIGHUP
         self._is_rolling = False
         self._was_up = False  # any worker, ever
-        self._is_ending = False  # nobody is started any more
+        self._is_ending = False  # no worker is started any more
         self._ended_by: int | None = None  # the first signal to end
         self._code = 0
 
     def run(self) -> int:
-        """Until the last worker has ended; the exit code."""
+        """Run until the last worker has ended; return the exit code."""
         while True:
-            self._fill_posts()
-            if not self._workers and (self._is_ending or not self._posts):
+            self._start_missing()
+            if not self._workers and (self._is_ending or not self._positions):
                 break
             self._poll.poll(self._pause() * 1000)
             for worker in list(self._workers.values()):
                 self._receive(worker)
             for number in self._signals.take():
-                self._obey(number)
+                self._handle(number)
             self._reap()
-            self._look()
+            self._check()
             self._roll()
             self._deaths.deliver(self._workers.values())
         for node in self._deaths:
-            self._lines.say("warning", f"the jobs of {node} restart elsewhere when their leases run out")
+            self._lines.say("warning", f"the jobs of {node} run again when their leases expire")
         return self._code
 
     # Starting.
 
-    def _fill_posts(self) -> None:
-        """The first worker must be up before the others start: what keeps it from that is said once, not N times."""
-        for post in self._posts if self._was_up else self._posts[:1]:
-            if post.worker is None and not self._is_ending and time.monotonic() >= post.start_at:
-                post.worker = self._start(post)
-                if post.worker is None:
-                    self._lines.say("error", post.fail())
+    def _start_missing(self) -> None:
+        """The first worker must be up before the others start, so that an error that all have is logged once."""
+        for position in self._positions if self._was_up else self._positions[:1]:
+            if position.worker is None and not self._is_ending and time.monotonic() >= position.start_at:
+                position.worker = self._start(position)
+                if position.worker is None:
+                    self._lines.say("error", position.fail())
 
-    def _start(self, post: Post) -> WorkerProcess | None:
+    def _start(self, position: Position) -> WorkerProcess | None:
         try:
             worker = WorkerProcess(
-                self._plan, generation=self._generation, shows_banner=not self._was_up, place=post.place
+                self._plan, generation=self._generation, shows_banner=not self._was_up, place=position.place
             )
         except OSError as err:
             self._lines.say("error", f"no worker can be started: {err}")
@@ -92,10 +92,10 @@ class Parent:
         return worker
 
     def _pause(self) -> float:
-        """Until the next look, or until a post may be filled."""
+        """The seconds until the next check, or until a missing worker may start."""
         now = time.monotonic()
-        empty = [] if self._is_ending else [post.start_at for post in self._posts if post.worker is None]
-        return max(0.0, min([self._looked_at + LOOK, *(at for at in empty if at > now)]) - now)
+        missing = [] if self._is_ending else [one.start_at for one in self._positions if one.worker is None]
+        return max(0.0, min([self._checked_at + CHECK_EVERY, *(at for at in missing if at > now)]) - now)
 
     # Receiving and watching.
 
@@ -113,29 +113,29 @@ class Parent:
             if "recorded" in message:
                 self._deaths.forget(message["recorded"])
 
-    def _look(self) -> None:
-        """Once a second: what has lasted too long?"""
+    def _check(self) -> None:
+        """Once a second: replace the workers that must not continue."""
         now = time.monotonic()
-        if now < self._looked_at + LOOK:
+        if now < self._checked_at + CHECK_EVERY:
             return
-        passed, self._looked_at = min(now - self._looked_at, LOOK), now
+        passed, self._checked_at = min(now - self._checked_at, CHECK_EVERY), now
         for worker in self._workers.values():
-            worker.look(passed)
-            verdict = None if worker.fate else judge(worker, self._plan)
+            worker.observe(passed)
+            verdict = None if worker.killed_for else judge(worker, self._plan)
             if verdict is None:
                 continue
-            post = self._post_of(worker)
-            if verdict.is_deaf:
+            position = self._position_of(worker)
+            if verdict.is_unresponsive:
                 self._lines.say("error", f"worker {worker.pid} {verdict.why}, and is killed")
                 worker.kill(verdict.why)
-            elif post is not None:
-                self._lines.say("warning", f"worker {worker.pid} {verdict.why}: it drains; {post.vacate()}")
+            elif position is not None:
+                self._lines.say("warning", f"worker {worker.pid} {verdict.why}: it drains; {position.clear()}")
                 worker.drain("recycled")
 
     # Ends.
 
     def _reap(self) -> None:
-        """Of every child: where this is a container's first process, others' orphans are its own."""
+        """Collect the exit codes of all children. A container's first process has the orphans of others, too."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -145,34 +145,35 @@ class Parent:
                 return
             worker = self._workers.pop(pid, None)
             if worker is not None:
-                self._receive(worker)  # what it said last may be that the store knows of a death
+                self._receive(worker)  # its last message may be that it has recorded a death
                 self._unregister(worker)
                 worker.connection.close()
                 self._ended(worker, End(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024))
 
     def _ended(self, worker: WorkerProcess, end: End) -> None:
-        """Report how it ended, and fill its post again if it is needed."""
-        story = f"{worker.fate}, and {end}" if worker.fate else str(end)
-        self._deaths.take_back(worker.pid)
+        """Log how it ended, and have it replaced if needed."""
+        cause = f"{worker.killed_for}, and {end}" if worker.killed_for else str(end)
+        self._deaths.worker_ended(worker.pid)
         if worker.node and end.code:
-            self._deaths.add(worker.node, story)
-        post = self._post_of(worker)
-        if self._is_ending or post is None:
+            self._deaths.add(worker.node, cause)
+        position = self._position_of(worker)
+        if self._is_ending or position is None:
             if worker.is_up and end.code not in (0, INTERRUPTED):
-                self._lines.say("warning", f"worker {worker.pid} {story}")
+                self._lines.say("warning", f"worker {worker.pid} {cause}")
                 self._code = 1 if self._is_ending else self._code
-        elif worker is post.successor:
-            post.successor, self._is_rolling = None, False
-            self._lines.say("error", f"the new worker {worker.pid} {story}: the replacing ends, the old ones go on")
-        elif not self._was_up and end.code in HOPELESS:
+        elif worker is position.successor:
+            position.successor, self._is_rolling = None, False
+            rest = "no more workers are replaced, and the old ones continue"
+            self._lines.say("error", f"the new worker {worker.pid} {cause}: {rest}")
+        elif not self._was_up and end.code in PERMANENT:
             self._is_ending, self._code = True, end.code
         elif self._plan.is_until_empty and end.code == 0:
-            self._posts.remove(post)  # there is nothing left to do
+            self._positions.remove(position)  # its queues are empty
         else:
-            self._lines.say("warning", f"worker {worker.pid} {story}; {post.vacate()}")
+            self._lines.say("warning", f"worker {worker.pid} {cause}; {position.clear()}")
 
-    def _post_of(self, worker: WorkerProcess) -> Post | None:
-        return next((post for post in self._posts if worker in (post.worker, post.successor)), None)
+    def _position_of(self, worker: WorkerProcess) -> Position | None:
+        return next((position for position in self._positions if worker in (position.worker, position.successor)), None)
 
     def _unregister(self, worker: WorkerProcess) -> None:
         try:
@@ -182,7 +183,7 @@ class Parent:
 
     # Signals.
 
-    def _obey(self, number: int) -> None:
+    def _handle(self, number: int) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
             self._end(signal.Signals(number))
         elif number == signal.SIGHUP and not self._is_ending:
@@ -206,21 +207,21 @@ class Parent:
             return
         if any(worker.is_leaving or not worker.is_up for worker in self._workers.values()):
             return
-        for post in self._posts:
-            if post.worker is not None and post.worker.generation < self._generation:
-                post.successor = self._start(post)
-                self._is_rolling = post.successor is not None
+        for position in self._positions:
+            if position.worker is not None and position.worker.generation < self._generation:
+                position.successor = self._start(position)
+                self._is_rolling = position.successor is not None
                 return
         self._is_rolling = False
         self._lines.say("info", "all workers have been replaced")
 
     def _hand_over(self, successor: WorkerProcess) -> None:
-        """The successor is up: whom it replaces may go."""
-        post = self._post_of(successor)
-        if post is None or post.successor is not successor or post.worker is None:
+        """The successor is up, so the worker that it replaces drains."""
+        position = self._position_of(successor)
+        if position is None or position.successor is not successor or position.worker is None:
             return
-        post.worker.drain("SIGHUP")
-        post.worker, post.successor = successor, None
+        position.worker.drain("SIGHUP")
+        position.worker, position.successor = successor, None
 
 
 def main() -> None:

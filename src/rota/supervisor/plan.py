@@ -10,8 +10,8 @@ from typing import NamedTuple, NoReturn
 
 PLAN = "_ROTA_PLAN"  # the environment carries the plan to the parent, …
 CONNECTION = "_ROTA_CONNECTION"  # … and to a worker what it needs to know of its connection to the parent
-START_FOR = 300.0  # seconds until a worker is up: imports may take long, but not for ever
-HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+START_FOR = 300.0  # seconds within which a worker must be up; imports may take long
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Plan(NamedTuple):
@@ -29,11 +29,11 @@ class Plan(NamedTuple):
 
 
 def become_parent(plan: Plan) -> NoReturn:
-    """Replace this process, which has the whole library in it, by the parent; its pid stays."""
+    """Replace this process, which has the whole library loaded, by the parent; the pid stays the same."""
     sys.stdout.flush()
     sys.stderr.flush()
     folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib is large
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)  # one that comes before the parent listens must wait for it
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)  # a signal that comes before the parent handles it must wait
     command = [
         sys.executable,
         "-I",

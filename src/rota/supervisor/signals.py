@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import signal
 
-from rota.supervisor.plan import HEEDED
+from rota.supervisor.plan import HANDLED
 
 
 class Signals:
-    """Python writes each signal's number into a pipe; no handler does anything, so none can come at a bad time."""
+    """Python writes each signal's number into a pipe. The handlers do nothing, so no signal can come at a bad time."""
 
     def __init__(self) -> None:
         self.pipe, wakes = os.pipe()
         for descriptor in (self.pipe, wakes):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-        for number in (*HEEDED, signal.SIGCHLD):
+        for number in (*HANDLED, signal.SIGCHLD):
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:  # nohup ignores SIGHUP
                 signal.signal(number, lambda _number, _frame: None)
         self._had_terminal = _has_terminal()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
     def take(self) -> list[int]:
         try:
@@ -30,7 +30,7 @@ class Signals:
         return [self._meant(number) for number in numbers]
 
     def _meant(self, number: int) -> int:
-        """A SIGHUP that comes because the terminal has gone asks to end, as SIGTERM does."""
+        """A SIGHUP because the terminal was closed means stop, as SIGTERM does."""
         has_hung_up = number == signal.SIGHUP and self._had_terminal and not _has_terminal()
         return signal.SIGTERM if has_hung_up else number
 

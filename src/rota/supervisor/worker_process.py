@@ -1,7 +1,7 @@
-"""A worker process, seen by its parent: how it is started, what it says, how it is asked to end, how it ended.
+"""Starts one worker process, exchanges messages with it, measures it, and ends it.
 
-Parent and worker have one socket between them. Once a second the worker says that it is alive and how it is; the
-parent says when to drain, and which worker has died. When either end closes, the other knows.
+Parent and worker share one socket. Once a second the worker sends a heartbeat with its state. The parent sends when to
+drain, and which worker has died. If one of them closes the socket, the other notices.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 READ = 1 << 16
 MEGABYTE = 1024**2
-LAST_WORDS = 1.0  # seconds in which a silent worker writes where its threads are, before it is killed
+STACKS_WITHIN = 1.0  # seconds in which a silent worker writes the stacks of its threads, before it is killed
 TO_RETURN = 30.0  # seconds that a worker may take beyond its drain, to return what still runs
 TO_STOP_NOW = 15.0  # … and when it was asked to end at once
 
 
 class End(NamedTuple):
-    """How a process ended: minus the signal, or the exit code; and the most memory that it ever had."""
+    """How a process ended: its exit code, or minus the signal; and its highest use of memory."""
 
     code: int
     peak: int
@@ -36,26 +36,26 @@ class End(NamedTuple):
 
 
 class WorkerProcess:
-    """Started by exec; in a process group of its own, so that a Ctrl-C reaches it by its parent only."""
+    """A worker that was started by exec, in a process group of its own: a Ctrl-C reaches only its parent."""
 
     def __init__(self, plan: Plan, *, generation: int, shows_banner: bool, place: int = 0) -> None:
         self.generation = generation
         self.born_at = time.monotonic()
-        self.node = ""  # its name in the store, said before it claims anything
+        self.node = ""  # its id in the store, which it sends before it claims anything
         self.is_up = False  # it has sent its first heartbeat
         self.age = 0.0  # seconds that the parent has watched it, …
-        self.silent_for = 0.0  # … since it last said anything, …
+        self.silent_for = 0.0  # … since its last message, …
         self.unwell_for = 0.0  # … since all of its loops turned, …
-        self.stuck_for = 0.0  # … and since none of its slots ran what was given up
+        self.stuck_for = 0.0  # … and since none of its slots ran an abandoned job
         self.rss = 0
         self.is_leaving = False
-        self.fate = ""  # why it was killed, where the parent did it
-        self._drain_for = 0.0  # seconds that it waits for what it runs
+        self.killed_for = ""  # why the parent killed it, if it did
+        self._drain_for = 0.0  # seconds that it waits for its running jobs
         self._is_well = True
         self.stuck = 0
         self._has_answered = False
         self._asked_at = 0.0  # when it was last asked to end …
-        self._may_take: float | None = None  # … and how long that may take; None: as long as it drains
+        self._end_within: float | None = None  # … and how long that may take; None: as long as it drains
         self._rest = b""
         self.connection, theirs = socket.socketpair()
         self.connection.setblocking(False)  # noqa: FBT003
@@ -67,10 +67,10 @@ class WorkerProcess:
         finally:
             theirs.close()
 
-    # What it is asked.
+    # Messages to it.
 
     def drain(self, why: str, number: int = signal.SIGTERM) -> None:
-        """Stop claiming, finish what runs. One that is not up yet has nothing to finish, and receives only signals."""
+        """Have it drain. A worker that is not up yet has nothing to finish, and receives only signals."""
         if self.is_leaving:
             return
         self.is_leaving, self._asked_at = True, time.monotonic()
@@ -79,8 +79,8 @@ class WorkerProcess:
             self.signal(number)
 
     def stop_now(self) -> None:
-        """Return all running jobs now."""
-        self._asked_at, self._may_take = time.monotonic(), TO_STOP_NOW
+        """Have it return all running jobs now."""
+        self._asked_at, self._end_within = time.monotonic(), TO_STOP_NOW
         self.send(stop_now=True)
         if not self.is_up:
             self.signal(signal.SIGKILL)
@@ -94,21 +94,21 @@ class WorkerProcess:
         return True
 
     def kill(self, why: str) -> None:
-        """End it at once, or after its last words where it can still have some."""
-        if self.fate:
+        """Kill it, at once or after it has written its stacks, if it can."""
+        if self.killed_for:
             return
-        self.is_leaving, self.fate = True, why
+        self.is_leaving, self.killed_for = True, why
         if self.is_up and self.state not in "TtZ":
-            self._asked_at, self._may_take = time.monotonic(), LAST_WORDS
-            self.signal(signal.SIGUSR2)  # it writes where its threads are, even if one holds the interpreter
+            self._asked_at, self._end_within = time.monotonic(), STACKS_WITHIN
+            self.signal(signal.SIGUSR2)  # it writes its stacks, even if a thread holds the interpreter
         else:
             self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """It is not reaped yet, so that its pid cannot be another's."""
+        """Send it a signal. Its exit code is not collected yet, so no other process has its pid."""
         os.kill(self.pid, number)
 
-    # What it says, and what can be seen of it.
+    # Messages from it, and its measurements.
 
     def receive(self) -> list[dict[str, Any]]:
         """The messages that have arrived, without waiting. Heartbeats are recorded here."""
@@ -131,25 +131,25 @@ class WorkerProcess:
                 self._is_well, self.stuck = message["well"], message["stuck"]
         return messages
 
-    def look(self, passed: float) -> None:
-        """Keep count of what lasts. Only time that the parent was awake for counts: it may have been stopped too."""
+    def observe(self, passed: float) -> None:
+        """Add the time that passed to each duration. Time in which the parent itself was stopped does not count."""
         self.age += passed
         self.silent_for = 0.0 if self._has_answered else self.silent_for + passed
         self.unwell_for = 0.0 if self._is_well else self.unwell_for + passed
         self.stuck_for = 0.0 if not self.stuck else self.stuck_for + passed
         self._has_answered = False
         self.rss = _resident(self.pid)
-        if self.is_leaving and time.monotonic() >= self._asked_at + self._patience:
-            self.fate = self.fate or "did not end in time"
+        if self.is_leaving and time.monotonic() >= self._asked_at + self._time_to_end:
+            self.killed_for = self.killed_for or "did not end in time"
             self.signal(signal.SIGKILL)
 
     @property
-    def _patience(self) -> float:
-        return self._drain_for + TO_RETURN if self._may_take is None else self._may_take
+    def _time_to_end(self) -> float:
+        return self._drain_for + TO_RETURN if self._end_within is None else self._end_within
 
     @property
     def state(self) -> str:
-        """The letter that the system has for what it does: R runs, S sleeps, D waits for a disk, T is stopped."""
+        """The system's letter for its state: R runs, S sleeps, D waits for a disk, T is stopped."""
         return _stat(self.pid, "stat").rpartition(") ")[2][:1] or "Z"
 
 
@@ -168,7 +168,7 @@ def _spawn(plan: Plan, descriptor: int, *, shows_banner: bool, place: int) -> in
 
 
 def _message(line: bytes) -> dict[str, Any]:
-    """A task may write anything to any descriptor: what is no message is ignored."""
+    """A message. A task may write anything to any descriptor, so anything else is ignored."""
     try:
         message = json.loads(line)
     except ValueError:
