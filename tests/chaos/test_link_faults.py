@@ -11,7 +11,8 @@ from killable_app import put_schedules
 from amounts import IS_SOAK
 from every_store import SERVED
 
-FAULTS = [*["cut"] * 3, "lose_replies", "lose_replies", "delay", "close_door", "black_hole"] * (8 if IS_SOAK else 1)
+ROUND = [*["cut"] * 3, "lose_replies", "lose_replies", "delay", "refuse_connections", "black_hole"]
+FAULTS = ROUND * (8 if IS_SOAK else 1)
 
 
 @pytest.mark.slow_first

@@ -78,8 +78,8 @@ def test_a_cut_breaks_links_and_lets_new_ones_pass(proxy, connect):
     assert proxy.faults == 1
 
 
-def test_a_closed_door_breaks_new_links_too_until_mended(proxy, connect):
-    proxy.close_door()
+def test_refused_connections_are_broken_until_mended(proxy, connect):
+    proxy.refuse_connections()
     assert is_broken(connect())
     proxy.mend()
     assert ask(connect(), b"b\n") == b"b\n"

@@ -22,8 +22,8 @@ from rota.store.mongo.adding import insert
 from rota.testing.store_suite.builders import DAY, HOUR, MINUTE, T0, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.lookahead import made_ahead
-from rota.testing.store_suite.notify import hears, listener_on
+from rota.testing.store_suite.lookahead import created_early
+from rota.testing.store_suite.notify import is_woken, listener_on
 from rota.testing.store_suite.records import an_audit_record, audit_records, entry
 from rota.testing.store_suite.steps import (
     add,
@@ -145,7 +145,7 @@ def each_death(make_store, dying, prepare, work):
 
 class TestDeathsWhileJudging:
     def test_of_one_that_is_ready(self, make_store, dying):
-        for store in each_death(make_store, dying, made_ahead, lambda store: claim(store, now=T0 + MINUTE)):
+        for store in each_death(make_store, dying, created_early, lambda store: claim(store, now=T0 + MINUTE)):
             claim(store, now=T0 + MINUTE)
             first = next(job for job in all_jobs(store) if job.fire_at == T0 + MINUTE)
             assert (first.state, first.lease_no, first.waits_for) == (State.RUNNING, 1, None)
@@ -154,7 +154,7 @@ class TestDeathsWhileJudging:
 
     def test_of_one_that_is_skipped(self, make_store, dying):
         def prepare(store):
-            _, second, _ = made_ahead(store, overlap="skip")
+            _, second, _ = created_early(store, overlap="skip")
             store.append_logs([a_line(second.id, "early")])
             claim_one(store, now=T0 + MINUTE)
 
@@ -172,7 +172,7 @@ class TestDeathsWhileJudging:
 
     def test_of_one_that_is_held(self, make_store, dying):
         def prepare(store):
-            made_ahead(store, overlap="cancel")
+            created_early(store, overlap="cancel")
             claim_one(store, now=T0 + MINUTE)
 
         for store in each_death(make_store, dying, prepare, lambda store: claim(store, now=T0 + 2 * MINUTE)):
@@ -190,7 +190,7 @@ class TestDeathsWhileJudging:
             edit = pause(read_schedule(store), T0 + MINUTE + 1, reason="rest", by="ann", until=None)
             store.edit_schedules([msgspec.structs.replace(edit, audit=an_audit_record())], now=T0 + MINUTE + 1)
 
-        for store in each_death(make_store, dying, made_ahead, rest):
+        for store in each_death(make_store, dying, created_early, rest):
             if read_schedule(store).pause is None:
                 assert len(all_jobs(store)) == 3
                 assert audit_records(store) == []
@@ -204,7 +204,7 @@ class TestDeathsWhileJudging:
 
     def test_of_one_that_is_skipped_and_that_another_waits_for(self, make_store, dying):
         def prepare(store):
-            _, second, _ = made_ahead(store, overlap="skip")
+            _, second, _ = created_early(store, overlap="skip")
             add_job(store, waits_for=second.id, queue="other")
             claim_one(store, now=T0 + MINUTE)
 
@@ -216,7 +216,7 @@ class TestDeathsWhileJudging:
 
     def test_of_a_pause_that_unmakes_what_another_waits_for(self, make_store, dying):
         def prepare(store):
-            _, second, _ = made_ahead(store)
+            _, second, _ = created_early(store)
             add_job(store, waits_for=second.id, queue="other")
 
         def rest(store):
@@ -234,11 +234,11 @@ class TestDeathsWhileJudging:
 
 class TestReleasing:
     def test_those_who_work_on_other_queues_hear_of_what_a_judgement_releases(self, store):
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = created_early(store, overlap="skip")
         behind = add_job(store, waits_for=second.id, queue="other")
         claim_one(store, now=T0 + MINUTE)
         with listener_on(store, "jobs") as listener:
-            assert hears(listener, lambda: claim(store, now=T0 + 2 * MINUTE))
+            assert is_woken(listener, lambda: claim(store, now=T0 + 2 * MINUTE))
         assert ids(claim(store, queues=("other",), now=T0 + 2 * MINUTE)) == [behind]
 
     def test_a_held_run_behind_one_that_is_unmade_is_cancelled_and_not_released(self, store):
@@ -297,7 +297,7 @@ class TestDeathsWhileEditingEntries:
 class TestRivals:
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel", "allow"])
     def test_one_that_another_has_decided_meanwhile_is_left_alone(self, store, make_store, meanwhile, overlap):
-        first, *_ = made_ahead(store, overlap=overlap)
+        first, *_ = created_early(store, overlap=overlap)
         with opened(make_store) as other:
             theirs = meanwhile(lambda: claim(other, 9, now=T0 + MINUTE))
             assert claim(store, 9, now=T0 + MINUTE) == []
@@ -307,7 +307,7 @@ class TestRivals:
 
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
     def test_one_that_met_a_run_which_is_over_meanwhile(self, store, make_store, meanwhile, overlap):
-        made_ahead(store, overlap=overlap, lookahead=3 * MINUTE)
+        created_early(store, overlap=overlap, lookahead=3 * MINUTE)
         running = claim_one(store, now=T0 + MINUTE)
 
         def end(other):
@@ -326,7 +326,7 @@ class TestRivals:
     @pytest.mark.parametrize("taken", [{"slot": "tick"}, {"key": "k"}], ids=str)
     def test_one_whose_slot_or_key_another_takes_meanwhile_is_judged_anew(self, store, meanwhile, taken):
         """It was about to be ready: now it overlaps."""
-        _, second, _ = made_ahead(store, overlap="skip", key="k")
+        _, second, _ = created_early(store, overlap="skip", key="k")
         first = claim_one(store, now=T0 + MINUTE)
         succeed(store, first, now=T0 + MINUTE)
         meanwhile(lambda: add(store, a_job(**taken, queue="other")))
@@ -336,7 +336,7 @@ class TestRivals:
         check_store(store)
 
     def test_one_that_is_unmade_meanwhile_stays_so(self, store, make_store, meanwhile):
-        first, *_ = made_ahead(store)
+        first, *_ = created_early(store)
         with opened(make_store) as other:
             edit = pause(read_schedule(other), T0 + MINUTE, reason="rest", by="ann", until=None)
             meanwhile(lambda: other.edit_schedules([edit], now=T0 + MINUTE))
@@ -372,7 +372,7 @@ class TestDeliveriesThatComeLate:
     def test_a_job_that_was_unmade_is_not_made_again(self, standalone_url):  # noqa: F811
         """A process stood still with a firing's jobs in its hands, while others deleted them."""
         with opened(emptied(standalone_url)) as store:
-            made = made_ahead(store)
+            made = created_early(store)
             edit = pause(read_schedule(store), T0 + 1, reason="rest", by="ann", until=None)
             change_schedule(store, edit, now=T0 + 1)
             assert all_jobs(store) == []
@@ -382,19 +382,19 @@ class TestDeliveriesThatComeLate:
 
 class TestOddities:
     def test_one_that_cannot_be_read_is_parked_and_the_others_go_on(self, store):
-        first, *_ = made_ahead(store, overlap="allow")
+        first, *_ = created_early(store, overlap="allow")
         documents(store).jobs.update_one({"_id": first.id}, {"$set": {"payload": "text", "ahead": ""}})
         claim(store, now=T0 + MINUTE)
         assert read(store, first.id).state is State.FAILED
 
     def test_of_many_that_replace_each_other_the_last_runs(self, store):
-        *replaced, last = made_ahead(store, overlap="cancel", lookahead=20 * MINUTE)
+        *replaced, last = created_early(store, overlap="cancel", lookahead=20 * MINUTE)
         assert ids(claim(store, 9, now=T0 + HOUR)) == [last.id]
         assert {job.state for job in store.get_jobs(ids(replaced))} == {State.CANCELLED}
         check_store(store)
 
     def test_an_earlier_namesakes_skip_is_not_recorded(self, store):
-        made_ahead(store, overlap="skip")
+        created_early(store, overlap="skip")
         claim_one(store, now=T0 + MINUTE)
         documents(store).schedules.update_one({"_id": "tick"}, {"$set": {"created_at": T0 + HOUR}})
         assert claim(store, now=T0 + 2 * MINUTE) == []
@@ -403,7 +403,7 @@ class TestOddities:
 
 class TestCosts:
     def test_a_promotion_that_meets_none_that_was_made_ahead_asks_nothing_more(self, store, monkeypatch):
-        made_ahead(store)
+        created_early(store)
         add(store, *[a_job(run_at=T0 + MINUTE - 1) for _ in range(9)])
         asked = []
         for name in ("find", "update_many", "bulk_write"):
@@ -455,7 +455,7 @@ class TestCosts:
         assert (asked["docsExamined"], asked.get("hasSortStage", False)) == (1, False)
 
     def test_what_was_skipped_goes_in_time(self, store):
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = created_early(store, overlap="skip")
         claim_one(store, now=T0 + MINUTE)
         claim(store, now=T0 + 2 * MINUTE)
         assert not is_kept(store, second.id)

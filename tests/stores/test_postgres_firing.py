@@ -20,7 +20,7 @@ from rota.store.postgres.fast import firing as fast_firing
 from rota.testing.servers.postgres import shared_url
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, fresh_id
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.notify import hears, listener_on
+from rota.testing.store_suite.notify import is_woken, listener_on
 from rota.testing.store_suite.rivals import in_threads
 from rota.testing.store_suite.steps import (
     add_schedule,
@@ -278,7 +278,7 @@ class TestTold:
         firing = planned(store, now=T0 + MINUTE)
         with opened(make_store) as other, listener_on(other, "jobs") as listener:
             assert listener.wait(20)  # its line is up
-            assert hears(listener, lambda: store.fire([firing], now=T0 + MINUTE))
+            assert is_woken(listener, lambda: store.fire([firing], now=T0 + MINUTE))
 
     def test_its_failpoints_are_reached_once(self, store):
         add_schedule(store)

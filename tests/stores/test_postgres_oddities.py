@@ -23,7 +23,7 @@ from rota.testing.servers.process import free_port
 from rota.testing.store_suite.builders import MINUTE, T0, WORKER, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.notify import hears, listener_on
+from rota.testing.store_suite.notify import is_woken, listener_on
 from rota.testing.store_suite.rivals import in_threads
 from rota.testing.store_suite.steps import (
     add,
@@ -106,13 +106,13 @@ class TestServersThatGoAway:
             opened(partial(PostgresStore, server.url(), namespace=namespace)) as store,
             listener_on(store, "jobs") as listener,
         ):
-            assert hears(listener, lambda: add_job(store))
+            assert is_woken(listener, lambda: add_job(store))
             server.restart()
             assert listener.wait(20)  # the line is up again: something may have been missed
             in_the_end(lambda: claim(store, 100))
             while listener.wait(0.5):
                 pass
-            assert hears(listener, lambda: in_the_end(lambda: add_job(store)))
+            assert is_woken(listener, lambda: in_the_end(lambda: add_job(store)))
 
     def test_a_worker_goes_on_after_a_restart(self, namespace):
         with own_server() as server:

@@ -22,7 +22,7 @@ from rota.testing.servers.process import ServerFailed
 from rota.testing.store_suite.builders import HOUR, MINUTE, T0, WORKER, a_job, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.notify import hears, listener_on
+from rota.testing.store_suite.notify import is_woken, listener_on
 from rota.testing.store_suite.rivals import claim_until_empty, in_threads
 from rota.testing.store_suite.steps import (
     add,
@@ -49,7 +49,7 @@ class TestPools:
             fire(store, now=T0 + MINUTE)
             succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
             with listener_on(store, "jobs") as listener:
-                assert hears(listener, lambda: add_job(store))
+                assert is_woken(listener, lambda: add_job(store))
             check_store(store)
         with pool.connection() as connection:
             assert not connection.autocommit
@@ -123,7 +123,7 @@ class TestBehindAPooler:
         with caplog.at_level(logging.WARNING, "rota.store.postgres"):
             for _ in range(3):
                 with listener_on(store, "jobs") as listener:
-                    assert hears(listener, lambda: add_job(store))  # within the process it is still heard
+                    assert is_woken(listener, lambda: add_job(store))  # within the process it is still heard
         assert [record.message.count("?listen=") for record in caplog.records] == [1]
 
     def test_a_line_beside_it_hears_everybody(self, pooler, namespace, make_store):
@@ -136,7 +136,7 @@ class TestBehindAPooler:
         ):
             while listener.wait(0.3):
                 pass
-            assert hears(listener, lambda: add_job(other))
+            assert is_woken(listener, lambda: add_job(other))
 
     def test_a_worker_runs_through_it(self, pooler, namespace):
         _, bouncer = pooler
@@ -166,7 +166,7 @@ class TestWakingUp:
         with listener_on(store, "jobs") as listener:
             while listener.wait(0.3):
                 pass
-            assert hears(listener, lambda: add_job(store, delay=MINUTE))
+            assert is_woken(listener, lambda: add_job(store, delay=MINUTE))
 
     def test_an_idle_exchange_writes_nothing(self, store, sql):
         before = sql("SELECT pg_current_xact_id()::text").fetchone()

@@ -15,7 +15,7 @@ from rota.testing.servers.postgres import PASSWORD, shared_url
 from rota.testing.store_suite.builders import MINUTE, T0, a_line
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.notify import hears, listener_on
+from rota.testing.store_suite.notify import is_woken, listener_on
 from rota.testing.store_suite.rivals import in_processes
 from rota.testing.store_suite.steps import (
     add_job,
@@ -82,7 +82,7 @@ class TestSchemas:
             add_job(store)
             assert all_jobs(other) == []
             with listener_on(other, "jobs") as listener:
-                assert hears(listener, lambda: add_job(other))
+                assert is_woken(listener, lambda: add_job(other))
 
 
 def open_anew(store, number):

@@ -65,7 +65,7 @@ def keys_of(store, raw, pattern):
     return [key.decode().partition(":")[2] for key in raw.keys(f"{{{store.namespace}}}:{pattern}")]
 
 
-def made_ahead(store, name="tick", **spec):
+def created_early(store, name="tick", **spec):
     add_schedule(store, name, lookahead=SOON, grace=HOUR, **spec)
     return store.get_jobs(fire(store, name, now=T0).jobs)
 
@@ -78,7 +78,7 @@ def an_audit_record(**fields):
 
 class TestAhead:
     def test_an_exchange_is_one_call_while_none_is_due(self, store, raw):
-        made_ahead(store)
+        created_early(store)
         add_job(store)
         ask = Exchange(holder=WORKER, want=1, lease_for=LEASE)
         assert calls(raw, "evalsha", lambda: store.exchange(ask, now=T0)) == 1
@@ -87,20 +87,20 @@ class TestAhead:
     def test_where_some_are_due_they_are_judged_together(self, store, raw):
         names = [f"s{number}" for number in range(50)]
         for name in names:
-            made_ahead(store, name)
+            created_early(store, name)
         ask = Exchange(holder=WORKER, want=100, lease_for=LEASE)
         store.exchange(ask, now=T0)
         assert calls(raw, "evalsha", lambda: store.exchange(ask, now=T0 + MINUTE)) == 4  # ask, survey, commit, ask
         assert sorted(job.schedule_id for job in all_jobs(store) if job.state is State.RUNNING) == sorted(names)
 
     def test_they_leave_nothing_in_the_indexes(self, store, raw):
-        made_ahead(store)
+        created_early(store)
         change_schedule(store, pause(read_schedule(store), T0 + 1, reason="", by="", until=None), now=T0 + 1)
         assert [*keys_of(store, raw, "ahead*"), *keys_of(store, raw, "soon*"), *keys_of(store, raw, "due*")] == []
         assert keys_of(store, raw, "in:*") == []
 
     def test_a_claim_that_comes_in_between_judges_them_alone(self, store, at_commit):
-        first, *_ = made_ahead(store)
+        first, *_ = created_early(store)
         taken = []
         at_commit(2, lambda: taken.extend(claim(store, 9, now=T0 + MINUTE)))  # the decision is about to be written
         assert claim(store, 9, now=T0 + MINUTE) == []
@@ -109,7 +109,7 @@ class TestAhead:
 
     def test_two_that_are_judged_at_once_are_not_both_held(self, store, at_commit):
         """They are of two queues, so that no claim sees both; each alone would be held."""
-        _, second, third = made_ahead(store, overlap="queue")
+        _, second, third = created_early(store, overlap="queue")
         schedule = read_schedule(store)
         spec = msgspec.structs.replace(schedule.spec, queue="other")
         change_schedule(store, register(schedule, "tick", spec, schedule.origin, T0, fresh_id))
@@ -123,7 +123,7 @@ class TestAhead:
         assert [(line.outcome, line.count) for line in ledger(store)] == [("running", 1), ("skipped", 2), ("held", 1)]
 
     def test_an_edit_that_comes_in_between_unmakes_them(self, store, at_commit):
-        made_ahead(store)
+        created_early(store)
 
         def stop():
             change_schedule(store, pause(read_schedule(store), T0, reason="", by="", until=None), now=T0)
@@ -134,7 +134,7 @@ class TestAhead:
 
     def test_many_claims_at_once_judge_each_once(self, store):
         for number in range(40):
-            made_ahead(store, f"s{number}")
+            created_early(store, f"s{number}")
         found = []
 
         def work():
@@ -148,8 +148,8 @@ class TestAhead:
         assert sorted(job.schedule_id for job in found) == sorted(f"s{number}" for number in range(40))
 
     def test_one_that_cannot_be_read_is_failed_and_the_others_go_on(self, store, raw):
-        first, *_ = made_ahead(store)
-        (other, *_) = made_ahead(store, "tock")
+        first, *_ = created_early(store)
+        (other, *_) = created_early(store, "tock")
         place = raw.hget(f"{{{store.namespace}}}:job", first.id).split(b"|", 1)[0]
         raw.hset(f"{{{store.namespace}}}:job", first.id, place + b"|0|\x94\xa1x\xc1default")
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [other.id]
@@ -159,7 +159,7 @@ class TestAhead:
         assert keys_of(store, raw, "due:*") == []
 
     def test_one_that_is_gone_is_in_nobodys_way(self, store, raw):
-        first, *_ = made_ahead(store)
+        first, *_ = created_early(store)
         for key in keys_of(store, raw, "*"):
             if raw.type(f"{{{store.namespace}}}:{key}") == b"zset" and not key.startswith("ahead"):
                 raw.zrem(f"{{{store.namespace}}}:{key}", first.id)

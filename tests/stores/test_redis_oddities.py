@@ -29,7 +29,7 @@ from rota.testing.servers.redis import RedisServer, ValkeyServer
 from rota.testing.store_suite.builders import DAY, LEASE, MINUTE, T0, WORKER, a_job, a_line, a_node, a_policy, fresh_id
 from rota.testing.store_suite.checks import check_store
 from rota.testing.store_suite.furnished import copy_all, everything, furnish
-from rota.testing.store_suite.notify import hears
+from rota.testing.store_suite.notify import is_woken
 from rota.testing.store_suite.steps import (
     add,
     add_job,
@@ -171,7 +171,7 @@ class TestRestarts:
                 server.restart()
                 assert listener.wait(PATIENCE)  # the connection broke: a listener that waits looks for itself
                 assert listener.wait(PATIENCE)  # it listens again, and what came meanwhile was not heard
-                assert hears(listener, lambda: add_job(other))
+                assert is_woken(listener, lambda: add_job(other))
             finally:
                 listener.close()
 
@@ -185,7 +185,7 @@ class TestRestarts:
                 begun = time.monotonic()
                 assert not listener.wait(0.2)  # it does not spin
                 assert time.monotonic() - begun >= 0.2
-                assert hears(listener, listener.wake)
+                assert is_woken(listener, listener.wake)
                 listener.close()
         finally:
             server.close()
@@ -299,7 +299,7 @@ class TestFrozen:
             check_store(patient)
 
     def test_the_reply_that_was_lost_harms_nothing(self):
-        """The claim happens when the server wakes, and nobody hears of it: its lease runs out."""
+        """The claim happens when the server wakes, and nobody is_woken of it: its lease runs out."""
         with RedisServer() as server, opened(server.url()) as patient, opened(impatient(server)) as store:
             assert claim(patient) == []  # from here on the server knows the script
             patient.add_jobs([a_job()])

@@ -1,4 +1,4 @@
-"""What tests of Rota, and of code that uses it, are made with: `from rota.testing import Kit, ManualClock`."""
+"""Provides what tests of Rota, and of code that uses it, need: `from rota.testing import Kit, ManualClock`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOMES = {"Failure": "failures", "Kit": "kit", "ManualClock": "clock", "RunawayJ
 
 
 def __getattr__(name: str) -> object:
-    """Loaded when asked for: the pytest plugin stands in this package, and costs nothing where it is not used."""
+    """Import a name when it is first used: the pytest plugin is in this package, and must cost nothing if unused."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"rota.testing.{_HOMES[name]}"), name)

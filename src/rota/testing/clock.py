@@ -1,4 +1,4 @@
-"""ManualClock: time that stands still until a test moves it."""
+"""Defines ManualClock: its time stands still until a test moves it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class ManualClock:
-    """A store's clock in a test's hands: `ManualClock("2026-03-07T12:00:00Z")`."""
+    """A store's clock that a test moves: `ManualClock("2026-03-07T12:00:00Z")`."""
 
     def __init__(self, start: str | datetime = A_MONDAY) -> None:
         self._micros = _instant(start)
@@ -43,7 +43,7 @@ class ManualClock:
         return self._micros
 
     def monotonic(self) -> float:
-        """The same in seconds, for those who measure how long something takes."""
+        """The same in seconds, for code that measures how long something takes."""
         return self._micros / SECOND
 
     def __repr__(self) -> str:

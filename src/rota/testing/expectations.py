@@ -21,7 +21,7 @@ MOST_SHOWN = 20
 def matching(
     jobs: Sequence[Job[Any]], task: Task[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any], given: CallOf
 ) -> list[Job[Any]]:
-    """The jobs of a task with these arguments, however the call spells them; without any, whatever theirs are."""
+    """The jobs of a task with these arguments, by position or by name; without any, all jobs of the task."""
     mine = [job for job in jobs if job.task == task.name]
     if not args and not kwargs:
         return mine
@@ -40,14 +40,14 @@ def mismatch(
     jobs: Sequence[Job[Any]],
     given: CallOf,
 ) -> str:
-    """What was wanted, what was found, and what was enqueued instead."""
+    """A text: what was expected, how many were found, and what was enqueued instead."""
     wanted = spelled(task, args, kwargs) if args or kwargs else task
     times = "1 job" if count == 1 else f"{count} jobs"
     return f"wanted {times} of {wanted}, found {found or 'none'}; {_listed(jobs, given)}"
 
 
 def spelled(task: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """A call as one would write it."""
+    """A call as Python code."""
     parts = [repr(value) for value in args] + [f"{name}={value!r}" for name, value in kwargs.items()]
     return f"{task}({', '.join(parts)})"
 

@@ -1,4 +1,4 @@
-"""Failures: the attempts that went wrong while a kit drove the app."""
+"""Defines the failures that a kit records while it runs the app."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ class Failure(NamedTuple):
 
     @property
     def cause(self) -> BaseException:
-        """What a test raises for it: the task's own exception, if there is one."""
+        """The exception to raise in a test: the task's own, if there is one."""
         return self.error or JobFailed(f"job {self.job.id} ({self.job.task}) failed: {self.text}")

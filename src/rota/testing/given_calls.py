@@ -1,4 +1,4 @@
-"""Notes the arguments that callers give, before the middleware of the app under test changes them."""
+"""Records the arguments that callers give, before the middleware of the app under test changes them."""
 
 from __future__ import annotations
 

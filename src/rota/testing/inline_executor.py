@@ -37,12 +37,12 @@ class InlineExecutor:
         keeps_logs: bool,
         run_coroutine: RunCoroutine | None,
     ) -> None:
-        self._note = note  # hears of what a task raised
+        self._note = note  # gets what a task raised
         self._before_end = before_end
         self._side_runs = side_runs
-        self.is_beside = False  # whether what begins now begins while another task lets time pass
+        self.is_beside = False  # whether the next run begins while another task lets time pass
         self._keeps_logs = keeps_logs
-        self._run_coroutine = run_coroutine  # the app's own way; None: in a thread
+        self._run_coroutine = run_coroutine  # how the app runs coroutines; None: in a thread
 
     @property
     def stuck(self) -> int:
@@ -80,7 +80,7 @@ class InlineExecutor:
         return _streams() if self._keeps_logs else nullcontext()
 
     def _watched(self, task: Task[Any, Any], run: Run) -> Task[Any, Any]:
-        """The same task, whose exceptions are noted as they pass: an outcome keeps no more than their text."""
+        """The same task; its exceptions are recorded, because an outcome keeps only their text."""
         function, note = task.function, self._note
 
         def plain(*args: Any, **kwargs: Any) -> Any:
@@ -104,7 +104,7 @@ class InlineExecutor:
 
 @contextmanager
 def _streams() -> Iterator[None]:
-    """What the task prints and logs becomes its job's log, as in a worker."""
+    """Write what the task prints and logs to its job's log, as a worker does."""
     capture.begin()
     try:
         yield
@@ -122,9 +122,9 @@ def _has_loop() -> bool:
 
 
 def _in_a_thread(run: Callable[[], Outcome]) -> Outcome:
-    """In a thread of its own, because the caller's may have a running loop already."""
+    """Run it in a new thread, because the caller's may have a running loop already."""
     outcomes: list[Outcome] = []
-    context = copy_context()  # which says whether this is a run beside another
+    context = copy_context()  # which says whether this run is beside another one
     thread = threading.Thread(target=context.run, args=(lambda: outcomes.append(run()),), name="rota-kit-loop")
     thread.start()
     thread.join()

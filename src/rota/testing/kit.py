@@ -40,7 +40,7 @@ class Kit:
     """`with Kit(app, clock) as kit:` puts the app on a memory store that lives as long as the block.
 
     `inline` runs a job as soon as it is enqueued. `raise_errors` raises what a task raised inside the test.
-    `keep_logs` makes what tasks print their jobs' logs, as a worker does; without it, it goes where a test's goes.
+    `keep_logs` writes what tasks print to their jobs' logs, as a worker does. Without it, that is output of the test.
     """
 
     def __init__(
@@ -80,21 +80,21 @@ class Kit:
             app.open()
             app.schedules.sync()
         except BaseException:
-            self._leave()
+            self._restore_store()
             raise
         self._store.after_adding = self._run_inline if self._is_inline else None
         internals(app).job_reader.before_wait = _refuse_to_wait
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._leave()
+        self._restore_store()
 
     # Moving.
 
     def run_due(self, *, raise_errors: bool | None = None) -> list[Job[Any]]:
-        """Run everything that is due now, and what that makes due; answers the jobs that ended.
+        """Run everything that is due now, and what that makes due; return the jobs that ended.
 
-        The clock stands still, but for jobs whose report is lost: it moves on to the end of their lease.
+        The clock stands still, except for jobs whose report is lost: it moves to the end of their lease.
         """
         before = len(self._store.ended)
         self._pass_until(self.clock.micros(), raises=raise_errors)
@@ -113,27 +113,27 @@ class Kit:
         return None if job is None else next(handle for handle in reversed(self.jobs) if handle.id == job.id)
 
     def travel(self, duration: str | timedelta, *, raise_errors: bool | None = None) -> list[Job[Any]]:
-        """Let time pass, stopping at every instant at which something is due; answers the jobs that ended.
+        """Let time pass, stopping at every instant at which something is due; return the jobs that ended.
 
-        Inside a task it stands for the time that the task takes: everything else continues meanwhile.
+        Inside a task, this is the time that the task takes: everything else continues meanwhile.
         """
         end = ManualClock(self.clock.now)
         end.travel(duration)
         return self.travel_to(end.now, raise_errors=raise_errors)
 
     def travel_to(self, instant: str | datetime, *, raise_errors: bool | None = None) -> list[Job[Any]]:
-        """As travel, to an instant."""
+        """Like `travel`, to an instant."""
         end = ManualClock(self.clock.now)
         end.travel_to(instant)
         before = len(self._store.ended)
         self._pass_until(end.micros(), raises=raise_errors)
         return self._handles(self._store.ended[before:])
 
-    # Looking.
+    # Reading.
 
     @property
     def jobs(self) -> list[Job[Any]]:
-        """Every job that there ever was, oldest first, also those that were removed at their end."""
+        """Every job that was ever added, oldest first, also those that were removed at their end."""
         return self._handles(self._store.seen)
 
     @property
@@ -152,12 +152,12 @@ class Kit:
         return [datetime_of(at) for at in sorted(made)]
 
     def enqueued(self, task: Task[Any, Any] | str | None = None) -> list[Job[Any]]:
-        """The jobs that code has enqueued, whether they have run since or not; what schedules made is not shown."""
+        """The jobs that code has enqueued, whether they have run or not, without those that schedules made."""
         jobs = self._handles([job for job in self._store.seen if job.made_by is None])
         return jobs if task is None else matching(jobs, self._task(task), (), {}, self._given.call_of)
 
     def assert_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, count: int = 1, **kwargs: Any) -> None:
-        """Exactly so many jobs of this task were enqueued, with these arguments, or with any if none are given."""
+        """Fail unless so many jobs of this task were enqueued, with these arguments, or any if none are given."""
         __tracebackhide__ = True  # pytest shows the test's own line
         wanted, jobs = self._task(task), self.enqueued()
         given = self._given.call_of
@@ -166,7 +166,7 @@ class Kit:
             raise AssertionError(mismatch(wanted.name, args, kwargs, count=count, found=found, jobs=jobs, given=given))
 
     def assert_not_enqueued(self, task: Task[Any, Any] | str, /, *args: Any, **kwargs: Any) -> None:
-        """No job of this task was enqueued (with these arguments, if some are given)."""
+        """Fail if a job of this task was enqueued (with these arguments, if some are given)."""
         __tracebackhide__ = True
         self.assert_enqueued(task, *args, count=0, **kwargs)
 
@@ -182,27 +182,27 @@ class Kit:
             raise BadOption(f"n={n!r} must be at least 1")
         return CrashedAfter(self._running().rules, self._task(task).name, n)
 
-    # What these are made of.
+    # Parts of these.
 
     def _pass_until(self, end: int, *, raises: bool | None = None) -> None:
-        """Work off every instant from now to `end`. Where the caller is a task beside another, it sleeps till then."""
+        """Run what is due at every instant from now to `end`. A task that runs beside another one sleeps until then."""
         stepper = self._running()
         if stepper.side_runs.sleep_until(end):
             return
-        self._work_off(stepper, end, raises=raises)
+        self._run_all_due(stepper, end, raises=raises)
         while (at := stepper.next_at()) is not None and at <= end:
             self.clock.move_to(at)
-            self._work_off(stepper, end, raises=raises)
+            self._run_all_due(stepper, end, raises=raises)
         self.clock.move_to(max(end, self.clock.micros()))
 
     def _outlast_leases(self, *, raises: bool | None = None) -> None:
-        """If a report was lost, time passes until its job is rescued and has run again."""
+        """If a report was lost, let time pass until its job is rescued and has run again."""
         lost = self._running().worker.lost
         while lost:
             self._pass_until(max(lost.values()), raises=raises)
 
-    def _work_off(self, stepper: Stepper, end: int, *, raises: bool | None) -> None:
-        """Everything that is due at this instant, and at those to which tasks move the clock.
+    def _run_all_due(self, stepper: Stepper, end: int, *, raises: bool | None) -> None:
+        """Run everything that is due at this instant, and at those to which tasks move the clock.
 
         If a task has moved it beyond `end`, occurrences after `end` are left for the next call: a task that outlasts
         its interval always makes another one due.
@@ -222,7 +222,7 @@ class Kit:
         )
 
     def _do_one(self, stepper: Stepper, end: int, *, raises: bool | None) -> bool:
-        """One thing that is due at this instant; False if there is none."""
+        """Do one thing that is due at this instant; False if there is none."""
         is_job_due = self.clock.micros() <= end or self._store.has_due(end)
         return bool(
             (is_job_due and self._step(stepper, raises=raises))
@@ -232,17 +232,17 @@ class Kit:
 
     def _step(self, stepper: Stepper, *, raises: bool | None, is_inline: bool = False) -> JobRecord | None:
         """Run one job. Inside a task, it runs beside that task, unless the enqueuing itself runs it."""
-        with self._telling(stepper.worker, raises=raises):
+        with self._raising(stepper.worker, raises=raises):
             return stepper.run_one(is_beside=current_run() is not None and not is_inline)
 
     def _wake(self, stepper: Stepper, *, raises: bool | None) -> JobRecord | None:
-        """Let one job go on whose task has let its time pass."""
-        with self._telling(stepper.worker, raises=raises):
+        """Let one job continue whose task has let its time pass."""
+        with self._raising(stepper.worker, raises=raises):
             return stepper.wake_one()
 
     @contextmanager
-    def _telling(self, worker: KitWorker, *, raises: bool | None) -> Iterator[None]:
-        """What a task raises meanwhile is raised here, where it is the test's, or wanted."""
+    def _raising(self, worker: KitWorker, *, raises: bool | None) -> Iterator[None]:
+        """Raise what a task raises meanwhile, if it is of the test (Ctrl-C, pytest.fail) or `raises` asks for it."""
         failed_before = len(worker.failures)
         yield
         if worker.interrupts:
@@ -267,8 +267,8 @@ class Kit:
             raise Refused("this kit is not in use; write `with Kit(app, clock) as kit:`")
         return self._stepper
 
-    def _leave(self) -> None:
-        """Give the app its own store back, unopened, as it was."""
+    def _restore_store(self) -> None:
+        """Give the app its own store again, unopened, as it was."""
         stepper, self._stepper = self._stepper, None
         if stepper is not None:
             stepper.close()
@@ -282,7 +282,7 @@ class Kit:
 
 
 def _refuse_to_wait(job: JobRecord) -> None:
-    """In a kit only the test makes jobs run, so that waiting for one would never end."""
+    """Refuse to wait: in a kit only the test makes jobs run, so the wait would never end."""
     raise Refused(
         f"job {job.id} ({job.task}) is {job.state}, and in a kit nothing runs by itself: call kit.run_due(), or "
         "kit.travel(…) to its time, before you ask for the result; Kit(app, inline=True) runs jobs as they are enqueued"

@@ -1,4 +1,4 @@
-"""The kit's store: a memory store on a manual clock, which remembers every job that it has ever seen."""
+"""Defines the store of a kit: a memory store on a manual clock that remembers every job it ever had."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WAITING = frozenset({State.QUEUED, State.SCHEDULED})
 
 
 class KitStore(UncommittedStore):
-    """Jobs that are removed once they have succeeded stay known here, so that a test can ask about them."""
+    """It keeps jobs that are removed when they have succeeded, so that a test can read them."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock = clock
         self._known = self._jobs = _Known()
-        self.after_adding: Callable[[], None] | None = None  # what inline mode does about new jobs
+        self.after_adding: Callable[[], None] | None = None  # runs new jobs in inline mode
 
     def now(self) -> int:
         return self._clock.micros()
@@ -38,7 +38,7 @@ class KitStore(UncommittedStore):
 
     @property
     def seen(self) -> list[Job]:
-        """Every job that ever was, oldest first, as it was last."""
+        """Every job that was ever added, oldest first, in its last state."""
         return list(self._known.seen.values())
 
     @property
@@ -51,7 +51,7 @@ class KitStore(UncommittedStore):
         return tuple(self._known.queues)
 
     def has_due(self, by: int) -> bool:
-        """Whether a job may run now, other than what schedules made for times after that."""
+        """Whether a job may run now, without those that schedules made for later times."""
         now = self.now()
         return any(
             job.state in WAITING and job.run_at <= now and (job.fire_at is None or job.fire_at <= by)
@@ -94,9 +94,9 @@ class KitStore(UncommittedStore):
 
 
 class _Known(dict[str, Job]):
-    """The jobs of a store. What leaves it is still seen; what has ended is not looked through for what to do next.
+    """The jobs of a store. `seen` keeps those that were removed, and values() leaves out those that have ended.
 
-    The memory store looks through all its jobs at every step. Years of ended ones would make each step a slow one.
+    The memory store reads all its jobs at every step. Years of ended ones would make each step slow.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _Known(dict[str, Job]):
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """For those who list jobs: values() has them all."""
+        """Within the block values() has all jobs: lists need them."""
         before, self._is_whole = self._is_whole, True
         try:
             yield
@@ -133,5 +133,5 @@ class _Known(dict[str, Job]):
 
     def __delitem__(self, job_id: str) -> None:
         if self._live.pop(job_id, None) is not None:
-            del self.seen[job_id]  # made ahead of its time and taken back: there never was such a job
+            del self.seen[job_id]  # created before it was due, and deleted: it does not count as a job
         super().__delitem__(job_id)

@@ -1,4 +1,4 @@
-"""Lost reports: runs that do their work and die before they can say so, to prove that doing it twice harms nobody."""
+"""Loses the reports of runs that have done their work, so that a test can prove that a second run does no harm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class LostReports(ABC):
-    """A rule about one task's runs. It holds until the kit ends, or for the length of a `with` block."""
+    """A rule for the runs of one task. It applies until the kit ends, or within a `with` block."""
 
     def __init__(self, rules: list[LostReports], task: str) -> None:
         self._rules = rules
@@ -18,7 +18,7 @@ class LostReports(ABC):
         rules.append(self)
 
     def loses(self, run: Run) -> bool:
-        """Whether this run's report never arrives."""
+        """Whether the report of this run is lost."""
         return run.job.task == self._task and self._applies(run)
 
     @abstractmethod
@@ -26,7 +26,7 @@ class LostReports(ABC):
         """Whether the rule covers this run of its task."""
 
     def stop(self) -> None:
-        """Let reports arrive again."""
+        """Lose no more reports."""
         if self in self._rules:
             self._rules.remove(self)
 

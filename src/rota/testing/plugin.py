@@ -1,4 +1,4 @@
-"""The pytest plugin: `manual_clock` and `rota_kit`. Nothing else is loaded until a test asks for one of them."""
+"""Offers two fixtures to pytest, `manual_clock` and `rota_kit`, and loads nothing else until a test uses one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MakeKit(Protocol):
-    """What the fixture `rota_kit` gives: `kit = rota_kit(app)`, in use until the test ends."""
+    """The type of the fixture `rota_kit`: `kit = rota_kit(app)`, in use until the test ends."""
 
     def __call__(self, app: App, clock: ManualClock | None = None, **options: Any) -> Kit: ...
 

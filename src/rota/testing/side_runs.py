@@ -37,7 +37,7 @@ class SideRuns:
         self._move(SideRun(self, run, body))
 
     def wake(self, now: int) -> Run | None:
-        """Let the first one go on that has slept long enough; None if there is none."""
+        """Let the first one continue that has slept long enough; None if there is none."""
         first = self.next_at
         if first is None or first > now:
             return None
@@ -47,7 +47,7 @@ class SideRuns:
         return side.run
 
     def sleep_until(self, instant: int) -> bool:
-        """Sleep, where the caller is one of these runs; False if it is not."""
+        """Sleep, if the caller is one of these runs; False if it is not."""
         side = _current.get()
         if side is None or side.owner is not self:
             return False
@@ -92,7 +92,7 @@ class SideRun:
             raise self._error
 
     def sleep_until(self, instant: int) -> None:
-        """Called by its task: the others move until the clock is there."""
+        """Called by its task: the others move until the clock shows that time."""
         if not self._is_abandoned:
             self.wakes_at = instant
             self._has_stopped.release()

@@ -45,7 +45,7 @@ class Stepper:
         self.side_runs = SideRuns()
         executor = InlineExecutor(
             self._note,
-            self._look_after,
+            self._serve_sleeping_runs,
             self.side_runs,
             keeps_logs=keeps_logs,
             run_coroutine=internals(app).run_in_kit,
@@ -53,7 +53,7 @@ class Stepper:
         work = WorkerSettings(
             concurrency=MOST_RUNNING,
             lease_for=lease_for,
-            early_by=0,  # a clock that stands still has no use for a head start
+            early_by=0,  # on a manual clock, nothing starts late
             redaction=internals(app).redaction,
         )
         services = build_services(
@@ -77,8 +77,8 @@ class Stepper:
         self._rescuer = services.rescuer
 
     def fire(self) -> bool:
-        """Rescue what was lost, and fire every schedule that is due; whether one was."""
-        self._look_after()
+        """Rescue lost jobs and fire every due schedule; return whether one was due."""
+        self._serve_sleeping_runs()
         expired = [job_id for job_id, until in self.worker.lost.items() if until <= self._clock.micros()]
         if expired:
             while self._rescuer.turn() == 0.0:
@@ -91,11 +91,11 @@ class Stepper:
         return has_fired
 
     def run_one(self, *, is_beside: bool) -> JobRecord | None:
-        """Run the first job in line, and report it. One that begins beside a task that lasts may last itself."""
+        """Run the first ready job, and report it. One that runs beside another task may let time pass itself."""
         return self.worker.run_one(is_beside=is_beside)
 
     def wake_one(self) -> JobRecord | None:
-        """Let a run go on that has slept as long as it takes; None if there is none."""
+        """Let a run continue that has slept long enough; None if there is none."""
         run = self.side_runs.wake(self._clock.micros())
         self.worker.send_reports()
         return run.job if run else None
@@ -117,8 +117,8 @@ class Stepper:
         self._scheduler.close()
         self.worker.close()
 
-    def _look_after(self) -> None:
-        """Jobs whose task is letting time pass: their leases are renewed, and their timeouts and cancels seen to."""
+    def _serve_sleeping_runs(self) -> None:
+        """Renew the leases of jobs whose task lets time pass, and apply their timeouts and cancels."""
         if self.worker.runs:
             self._keeper.turn()
 
@@ -127,7 +127,7 @@ class Stepper:
 
 
 class KitWorker(Worker):
-    """The real worker, which takes one job at a time and may die before its report."""
+    """The real worker, which claims one job at a time, and may die before its report."""
 
     def serve(self, store: KitStore, reader: JobReader, executor: InlineExecutor, rules: list[LostReports]) -> None:
         """Run the jobs of a kit."""
@@ -199,7 +199,7 @@ class _ExactClock(StoreClock):
 
 
 class _Unjittered(Random):
-    """No luck: a back-off lasts as long as it was declared to."""
+    """Always 0, so that a back-off lasts as long as it was declared to."""
 
     def random(self) -> float:
         return 0.0

@@ -1,4 +1,4 @@
-"""A memory store for tests, which takes jobs of a caller's transaction at once: it cannot see whether that commits."""
+"""Accepts jobs of a caller's transaction in memory at once, for tests: it cannot see whether that commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UncommittedStore(MemoryStore):
-    """Code under test enqueues with `tx=`, and its jobs are in memory."""
+    """The store of code under test that enqueues with `tx=`."""
 
     def add_jobs_in(self, transaction: object, jobs: Sequence[NewJob]) -> list[Added]:
         del transaction

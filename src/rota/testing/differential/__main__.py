@@ -1,4 +1,4 @@
-"""Compare stores: `python -m rota.testing.differential --seed 7 --steps 500 --stores memory,sqlite,redis://…`."""
+"""Runs a differential test: `python -m rota.testing.differential --seed 7 --stores memory,sqlite,redis://…`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rota.model.secrets.masking import masked
-from rota.testing.differential.comparison import LOOK_EVERY, Comparison
+from rota.testing.differential.comparison import COMPARE_EVERY, Comparison
 from rota.testing.differential.shrinking import shrunk
-from rota.testing.differential.stores import YARDSTICK, fresh_stores
+from rota.testing.differential.stores import REFERENCE, fresh_stores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from rota.testing.differential.comparison import Difference
     from rota.testing.differential.operation import Operation
 
-AT_THE_END = 1_000_000  # a replay looks at answers all the way, and at everything once
+AT_THE_END = 1_000_000  # steps: a replay compares every answer, and the whole state once, at its end
 
 
 def main() -> int:
     options = read_options()
-    names = [name for name in options.stores.split(",") if name and name != YARDSTICK]
+    names = [name for name in options.stores.split(",") if name and name != REFERENCE]
     counts: Counter[str] = Counter()
     for seed in range(options.seed, options.seed + options.seeds):
         with fresh_stores(names) as stores:
@@ -45,13 +45,13 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds")
     parser.add_argument("--steps", type=int, default=500, help="operations of each seed")
     parser.add_argument("--stores", default="memory,sqlite", help="names and URLs, separated by commas")
-    parser.add_argument("--look-every", type=int, default=LOOK_EVERY, help="steps between comparisons of everything")
+    parser.add_argument("--look-every", type=int, default=COMPARE_EVERY, help="steps between comparisons of everything")
     parser.add_argument("--shrink-for", type=float, default=20.0, help="seconds to spend on a smaller example")
     return parser.parse_args()
 
 
 def _tell_less(done: Sequence[Operation], found: Difference, names: Sequence[str], seconds: float) -> None:
-    """Print as few operations as still show it."""
+    """Print as few operations as still show the difference."""
     chosen = [name for name in names if masked(name) == found.store]
 
     def replay(operations: Sequence[Operation]) -> Difference | None:

@@ -1,6 +1,6 @@
-"""Answers: what a store said, in the form in which two stores must agree; and where two answers part.
+"""Reduces an answer of a store to what all stores must agree on, and finds where two answers differ.
 
-Stores give their own places in line, log numbers and cursors. Everything else is the contract's.
+Positions, log numbers and cursors are each store's own. Everything else must be the same.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Raised(Struct, frozen=True):
-    """An error is an answer: its class must be the same, its words may differ."""
+    """An error as an answer: its class must be the same, its text may differ."""
 
     error: str
 
 
 def comparable(reply: Any) -> Any:
-    """A reply without what is a store's own."""
+    """A reply without what may differ between stores."""
     match reply:
         case Job():
             return msgspec.structs.replace(reply, seq=0)
@@ -43,7 +43,7 @@ def comparable(reply: Any) -> Any:
 
 
 def comparable_expired(jobs: Sequence[Job], limit: int) -> Any:
-    """The longest expired come first; who comes first of those that expired together, and is cut off, is open."""
+    """The longest expired first. The order of those that expired together is open, and so is which are cut off."""
     if len(jobs) == limit:
         return [job.lease_until for job in jobs]
     return comparable(sorted(jobs, key=lambda job: (job.lease_until, job.id)))
@@ -64,7 +64,7 @@ def comparable_lines_of_many(lines: Sequence[LogLine]) -> Any:
 
 
 def first_difference(expected: Any, got: Any) -> str | None:
-    """Where two answers part, as a path and both values; None if they are the same."""
+    """Where two answers differ, as a path and both values; None if they are the same."""
     return _difference(msgspec.to_builtins(expected), msgspec.to_builtins(got), "answer")
 
 

@@ -1,4 +1,4 @@
-"""The comparison: one walk over several stores; the first difference, if there is one."""
+"""Does one random walk on several stores and reports the first difference."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rota.store.contract.moving import MovingVerbs
 from rota.store.memory import MemoryStore
 from rota.testing.differential import job_steps, moving_steps, other_steps, schedule_steps
 from rota.testing.differential.answers import Raised, first_difference
+from rota.testing.differential.compared_store import ComparedStore
 from rota.testing.differential.operation import Operation
-from rota.testing.differential.party import Party
 from rota.testing.differential.walk import SCHEDULES, Walk
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ STEPS: tuple[Step, ...] = (
     *(schedule_steps.get, schedule_steps.list_all),
     *[other_steps.pause_queue] * 2,
     *[other_steps.write_logs] * 2,
-    *[other_steps.take_lock] * 2,
+    *[other_steps.acquire_lock] * 2,
     *(other_steps.list_queues, other_steps.record_heartbeat, other_steps.forget_node, other_steps.list_nodes),
-    *(other_steps.read_logs, other_steps.keep_lock),
+    *(other_steps.read_logs, other_steps.extend_lock),
     *[other_steps.edit_entries] * 2,
     *(other_steps.get_entries, other_steps.list_entries, other_steps.list_audit_records),
-    *[other_steps.give_lock] * 2,
+    *[other_steps.release_lock] * 2,
     *(other_steps.prune_by_age, other_steps.prune_lines, other_steps.prune_by_number),
     other_steps.ask_with_a_bad_cursor,
 )
@@ -59,21 +59,21 @@ MOVING_STEPS: tuple[Step, ...] = (
     *(moving_steps.seal, moving_steps.unseal, moving_steps.unseal),
     *(moving_steps.look_at_seal, moving_steps.dump, moving_steps.load),
 )
-LOOK_EVERY = 20  # steps between two comparisons of everything
+COMPARE_EVERY = 20  # steps between two comparisons of everything
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """Where a store first said something else than memory."""
+    """Where an answer of a store first differed from that of memory."""
 
     store: str
     step: int
-    operation: Operation | None  # None: all answers agreed, and yet the state differs
+    operation: Operation | None  # None: all answers agreed, and the state differs
     what: str
     error: str = ""
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What two differences must share to be called the same: the verb, and the field without its place."""
+        """What two differences have in common that count as the same: the verb, and the field without its position."""
         return self.operation.verb if self.operation else "", re.sub(r"\[\d+\]", "[]", self.what.partition(":")[0])
 
     def __str__(self) -> str:
@@ -83,19 +83,19 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class Comparison:
-    """Stores beside a fresh memory store, which must be empty as that is."""
+    """Several empty stores and a new memory store, to which they are compared."""
 
-    def __init__(self, stores: Mapping[str, Store], *, look_every: int = LOOK_EVERY) -> None:
+    def __init__(self, stores: Mapping[str, Store], *, look_every: int = COMPARE_EVERY) -> None:
         self.done: list[Operation] = []
         self.counts: Counter[str] = Counter()
-        self._reference = Party("memory", MemoryStore())
-        self._others = [Party(name, store) for name, store in stores.items()]
+        self._reference = ComparedStore("memory", MemoryStore())
+        self._others = [ComparedStore(name, store) for name, store in stores.items()]
         self._look_every = look_every
         self._logged: dict[str, None] = {}
 
     def walk(self, seed: int, steps: int) -> Difference | None:
         """Do so many random operations; stops at the first difference."""
-        can_move = all(type(party.store).dump is not MovingVerbs.dump for party in self._others)
+        can_move = all(type(other.store).dump is not MovingVerbs.dump for other in self._others)
         walk = Walk(seed, self._reference.store, (*STEPS, *MOVING_STEPS) if can_move else STEPS)
         for _ in range(steps):
             operation = walk.next()
@@ -106,7 +106,7 @@ class Comparison:
         return self._compare_states()
 
     def replay(self, operations: Iterable[Operation]) -> Difference | None:
-        """Do these; what they were decided on may be gone, and then all must refuse alike."""
+        """Do these operations. What they were decided on may be gone; then every store must refuse them."""
         for operation in operations:
             if operation.verb == "append_logs":
                 self._logged.update((line.job_id, None) for line in operation.args[0])
@@ -119,12 +119,12 @@ class Comparison:
         self.done.append(operation)
         expected, reply = self._reference.do(operation)
         self._count(operation, expected, reply)
-        for party in self._others:
-            errors = len(party.errors)
-            got, _ = party.do(operation)
+        for other in self._others:
+            errors = len(other.errors)
+            got, _ = other.do(operation)
             what = first_difference(expected, got)
             if what is not None:
-                return self._difference(party, operation, what, party.errors[errors:])
+                return self._difference(other, operation, what, other.errors[errors:])
         if then is not None:
             then(reply)
         is_time = len(self.done) % self._look_every == 0
@@ -132,22 +132,22 @@ class Comparison:
 
     def _compare_states(self) -> Difference | None:
         expected = self._reference.state(SCHEDULES, list(self._logged)[-30:])
-        for party in self._others:
-            got = party.state(SCHEDULES, list(self._logged)[-30:])
+        for other in self._others:
+            got = other.state(SCHEDULES, list(self._logged)[-30:])
             what = first_difference(expected, got)
             if what is not None:
-                return self._difference(party, None, what, [])
+                return self._difference(other, None, what, [])
         self.counts["whole states"] += 1
         return None
 
     def _difference(
-        self, party: Party, operation: Operation | None, what: str, errors: Sequence[BaseException]
+        self, other: ComparedStore, operation: Operation | None, what: str, errors: Sequence[BaseException]
     ) -> Difference:
         error = "; ".join(f"{type(error).__name__}: {error}" for error in errors)
-        return Difference(store=party.name, step=len(self.done), operation=operation, what=what, error=error)
+        return Difference(store=other.name, step=len(self.done), operation=operation, what=what, error=error)
 
     def _count(self, operation: Operation, expected: Any, reply: Any) -> None:
-        """How much of what matters was compared: a walk that never fires or refuses proves little."""
+        """Count what was compared: a walk in which nothing fires or is refused proves little."""
         self.counts["answers"] += len(self._others)
         self.counts[operation.verb] += 1
         if isinstance(expected, Raised):

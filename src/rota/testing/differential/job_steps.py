@@ -1,4 +1,4 @@
-"""What may happen to jobs: added, worked on, rescued, changed by hand, looked at."""
+"""Makes random operations on jobs: adds, works on, rescues, changes by hand and reads them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _new_job(walk: Walk) -> NewJob:
 
 
 def work(walk: Walk) -> Operation:
-    """A worker settles what it thinks it holds, then claims."""
+    """A worker settles the jobs that it believes it holds, then claims."""
     holder = walk.random.choice(HOLDERS)
     mine = [job for job in walk.jobs if job.state is State.RUNNING and (job.holder == holder or walk.chance(0.03))]
     settled = [_settled(walk, job) for job in _some(walk, mine, 4)]
@@ -101,7 +101,7 @@ def work(walk: Walk) -> Operation:
 
 
 def _some(walk: Walk, jobs: list[Job], most: int) -> list[Job]:
-    """Some of these jobs, each in one of the views that are known of it."""
+    """Some of these jobs, each as it was read at some time."""
     views = {job.id: job for job in walk.random.sample(jobs, len(jobs))}
     return list(views.values())[:most]
 
@@ -112,7 +112,7 @@ def _settled(walk: Walk, job: Job) -> Change:
 
 
 def settle_under_a_wrong_number(walk: Walk) -> Operation | None:
-    """A report about a lease that never was, or that somebody else has."""
+    """A report under a lease that does not exist, or that another worker has."""
     running = [job for job in walk.jobs if job.state is State.RUNNING]
     if not running:
         return None
@@ -145,7 +145,7 @@ def look_for_expired(walk: Walk) -> Operation:
 
 
 def rescue_expired(walk: Walk) -> Operation:
-    """What a rescuer found, some of it a while ago, and one whose lease may still run."""
+    """A rescue of jobs that were read now or earlier, one of which may still have its lease."""
     running = [job for job in walk.jobs if job.state is State.RUNNING]
     expired = [job for job in running if (job.lease_until or 0) <= walk.now]
     chosen = {job.id: job for job in [*running[:1], *expired[-6:]]}
@@ -184,9 +184,9 @@ def get(walk: Walk) -> Operation:
 
 
 def list_some(walk: Walk) -> Operation:
-    """A list with up to two filters: with more of them most lists would be empty, and prove nothing."""
+    """A list with up to two filters. With more, most lists would be empty and prove nothing."""
     choice, known = walk.random.choice, walk.some_job()
-    at = known.created_at if known else walk.now  # the very instant at which something was made
+    at = known.created_at if known else walk.now  # the exact instant at which a job was created
     filters = {
         "states": choice(((State.QUEUED,), (State.SUCCEEDED, State.FAILED), (State.HELD, State.SCHEDULED))),
         "queue": choice(QUEUES),

@@ -1,4 +1,4 @@
-"""What may happen to a store that is left for another, or filled from one: sealed, dumped, loaded."""
+"""Makes random operations of a copy: seals, dumps and loads a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 
 def seal(walk: Walk) -> Operation | None:
-    """Take no more work; rarely, and for a few steps only, or the rest of the walk would prove little."""
+    """Seal the store, rarely and for a few steps: on a sealed store the rest of the walk proves little."""
     if walk.chance(0.7):
         return None
     made = Seal(target="another ☕", id="move-1", is_done=walk.chance(0.2), at=walk.now)
@@ -40,8 +40,8 @@ def dump(walk: Walk) -> Operation:
 
 
 def load(walk: Walk) -> Operation | None:
-    """Records that are there already, beside some that are new."""
-    part = walk.random.choice([part for part in PARTS if part != "logs"])  # lines go by numbers of the store's own
+    """Load records that the store has already, and some that are new."""
+    part = walk.random.choice([part for part in PARTS if part != "logs"])  # log lines have numbers of the store's own
     known = walk.reference.dump(part).items
     some = walk.random.sample(known, min(3, len(known)))
     named = {record.name for record in some if isinstance(record, (QueueRecord, LockRecord))}

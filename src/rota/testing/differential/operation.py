@@ -1,4 +1,4 @@
-"""Operations: one call of a store's verb as a value, which can be done to any store, printed, and repeated."""
+"""Defines an operation: one call of a store's verb as a value that can be done again, on any store, and printed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Operation(Struct, frozen=True):
         return self.verb.startswith(("get_", "list_", "dump", "sealed", "expired_", "due_"))
 
     def __str__(self) -> str:
-        words = [_told(arg) for arg in self.args]
-        words += [f"{name}={_told(value)}" for name, value in self.options.items()]
+        words = [_brief(arg) for arg in self.args]
+        words += [f"{name}={_brief(value)}" for name, value in self.options.items()]
         text = f"{self.verb}({', '.join(words)})"
         return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
 
 
-def _told(value: Any) -> str:
-    """A value in short: what was decided, not everything that it was decided on."""
+def _brief(value: Any) -> str:
+    """A value in a few words: what was decided, without all that it was decided on."""
     match value:
         case Change():
             was = f"{value.job.state}, lease {value.job.lease_no} of {value.job.holder}"
@@ -51,16 +51,16 @@ def _told(value: Any) -> str:
             kind = "removed" if value.is_removal else f"revoke={value.revoke!r}, {value.after.spec}"
             return f"<{value.id} v{value.expect_version}: {kind}>"
         case Exchange():
-            settled = f"settled={_told(value.settled)}, " if value.settled else ""
+            settled = f"settled={_brief(value.settled)}, " if value.settled else ""
             return f"<{value.holder} {settled}want={value.want} of {','.join(value.queues)}>"
         case list() | tuple():
-            return f"[{', '.join(_told(item) for item in value)}]"
+            return f"[{', '.join(_brief(item) for item in value)}]"
         case _:
             return repr(value)
 
 
 def _fields(value: Struct, plain: Struct) -> str:
-    """The fields that somebody chose."""
+    """The fields that do not have their default."""
     fields = msgspec.structs.asdict(value)
     usual = msgspec.structs.asdict(plain)
     chosen = {name: field for name, field in fields.items() if name != "id" and field != usual[name]}

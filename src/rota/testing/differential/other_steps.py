@@ -1,4 +1,4 @@
-"""What else may happen: queues, nodes, logs, locks, upkeep, and questions that make no sense."""
+"""Makes random operations on queues, nodes, logs, locks and upkeep, and calls that make no sense."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ def read_logs(walk: Walk) -> Operation:
 # Locks.
 
 
-def take_lock(walk: Walk) -> Operation:
-    return _about_a_lock(walk, "acquire", walk.random.choice((LEASE, HOUR)))
+def acquire_lock(walk: Walk) -> Operation:
+    return _change_lock(walk, "acquire", walk.random.choice((LEASE, HOUR)))
 
 
-def keep_lock(walk: Walk) -> Operation:
-    return _about_a_lock(walk, "extend", LEASE)
+def extend_lock(walk: Walk) -> Operation:
+    return _change_lock(walk, "extend", LEASE)
 
 
-def give_lock(walk: Walk) -> Operation:
-    return _about_a_lock(walk, "release", 0)
+def release_lock(walk: Walk) -> Operation:
+    return _change_lock(walk, "release", 0)
 
 
-def _about_a_lock(walk: Walk, act: str, ttl: int) -> Operation:
+def _change_lock(walk: Walk, act: str, ttl: int) -> Operation:
     name, token = walk.random.choice(LOCKS), walk.random.choice(TOKENS)
     return Operation("change_lock", (name, act, token, ttl), {"now": walk.now})
 
@@ -100,7 +100,7 @@ def _about_a_lock(walk: Walk, act: str, ttl: int) -> Operation:
 
 
 def edit_entries(walk: Walk) -> Operation:
-    """Some on what is known, some on what was."""
+    """Edits of entries, some of which are stale."""
     edits = [_entry_edit(walk) for _ in range(walk.random.choice((1, 1, 3)))]
     return Operation("edit_entries", (edits,), {"now": walk.now})
 
@@ -132,7 +132,7 @@ def list_audit_records(walk: Walk) -> Operation:
     )
 
 
-# Upkeep. What one call does must be one thing: a limit of age and one of number together leave the choice open.
+# Upkeep. Each call has one limit: with one of age and one of number, a store may choose what it deletes first.
 
 
 def prune_by_age(walk: Walk) -> Operation:
@@ -144,7 +144,7 @@ def prune_lines(walk: Walk) -> Operation:
 
 
 def prune_by_number(walk: Walk) -> Operation | None:
-    """So many ended jobs are too many; the cut lies where it is clear who is older, and no key keeps a job."""
+    """Prune by number. The limit is where the order by age is clear, and where no key keeps a job."""
     ended = sorted(
         (job for job in walk.all_jobs() if job.finished_at is not None), key=lambda job: job.finished_at or 0
     )
@@ -159,11 +159,11 @@ def prune_by_number(walk: Walk) -> Operation | None:
     return Operation("prune", (by_number, walk.random.choice((1, 500))), {"now": walk.now})
 
 
-# Nonsense.
+# Calls that make no sense.
 
 
 def ask_with_a_bad_cursor(walk: Walk) -> Operation:
-    """A cursor that no list ever gave."""
+    """A list with a cursor that no list has returned."""
     options = {"limit": 50, "begin": walk.random.choice(("x", "1; DROP", "-1", "²"))}
     if walk.chance(0.5):
         return Operation("list_jobs", (JobFilter(),), options)

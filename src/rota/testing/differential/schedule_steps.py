@@ -1,4 +1,4 @@
-"""What may happen to schedules: made, edited, fired in time, late and by those who are behind, looked at."""
+"""Makes random operations on schedules: makes, edits, fires and reads them, in time, late and on stale versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rota.testing.differential.walk import Walk
 
 TENANTS = ("", "", "acme", "globex")
-EARLY = MINUTE  # long enough for a walk to meet it often
+EARLY = MINUTE  # long, so that it happens often in a walk
 TRIGGERS = ("every 1m", "every 30s", "every 5m", "every 1h", "cron * * * * *", "cron */10 * * * *")
 
 
@@ -42,7 +42,7 @@ TRIGGERS = ("every 1m", "every 30s", "every 5m", "every 1h", "cron * * * * *", "
 
 
 def make(walk: Walk) -> Operation | None:
-    """Register a schedule, or change it, on what is known of it: perhaps that there is none, though there is."""
+    """Register or change a schedule, decided on what was read of it earlier; it may not have existed then."""
     edits = [edit for edit in (_registered(walk) for _ in range(walk.random.choice((1, 1, 2)))) if edit]
     return Operation("edit_schedules", (edits,), {"now": walk.now}) if edits else None
 
@@ -118,7 +118,7 @@ def _edited(walk: Walk, known: Schedule) -> Edit | None:
 
 
 def _moved(walk: Walk, known: Schedule) -> Edit | None:
-    """Its tenant is elsewhere now; the run that was announced may still happen."""
+    """An edit of its tenant's timezone, which may keep the announced run."""
     spec = msgspec.structs.replace(known.spec, tz=walk.random.choice(("Asia/Tokyo", "UTC")))
     return follow_spec(known, spec, walk.now, keeps_next=walk.chance(0.5))
 
@@ -131,7 +131,7 @@ def look_for_due(walk: Walk) -> Operation:
 
 
 def fire(walk: Walk) -> Operation | None:
-    """What a scheduler decides on what is due; where two look at once, the second finds the version gone."""
+    """Firings that a scheduler decides on what is due. If two decide at once, the second has an old version."""
     due = walk.reference.due_schedules(walk.random.choice((1, 100)), now=walk.now).schedules
     again = due[:1] if walk.chance(0.1) else []
     firings = [plan(schedule, walk.now, walk.new_id) for schedule in [*due, *again]]
@@ -139,7 +139,7 @@ def fire(walk: Walk) -> Operation | None:
 
 
 def fire_late(walk: Walk) -> Operation | None:
-    """A scheduler that decided a while ago, on a schedule that has moved on since."""
+    """Firings that were decided earlier, on schedules that have changed since."""
     known = [schedule for schedule in walk.schedules if schedule.due_at is not None and schedule.due_at <= walk.now]
     if not known:
         return None
@@ -147,7 +147,7 @@ def fire_late(walk: Walk) -> Operation | None:
 
 
 def fire_early(walk: Walk) -> Operation | None:
-    """What a scheduler has recorded a moment before it is due."""
+    """Firings that a scheduler records before they are due."""
     soon = [schedule for schedule in walk.schedules if walk.now < (schedule.due_at or 0) <= walk.now + EARLY]
     planned = [plan_early(schedule, schedule.due_at or 0, walk.new_id) for schedule in soon[:3]]
     firings = [firing for firing in planned if firing is not None]

@@ -1,4 +1,4 @@
-"""Shrinking: fewer operations that still show the same store to differ."""
+"""Shrinks a sequence of operations to fewer that still show the same difference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def shrunk(
     operations: Sequence[Operation], replay: Replay, *, seconds: float = 20.0, enough: int = 1
 ) -> tuple[list[Operation], Difference | None]:
-    """Drop chunks, then smaller ones, as long as the same difference stays, there is time and `enough` is not reached.
+    """Drop chunks, then smaller ones, while the same difference shows, time is left and more than `enough` are left.
 
     Each try is a fresh replay. None if the operations show no difference when they are done again.
     """
@@ -37,7 +37,7 @@ def shrunk(
 
 
 def _without_reads(kept: list[Operation], found: Difference, replay: Replay) -> tuple[list[Operation], Difference]:
-    """What only looks is seldom needed: all of it at once, but for the last, which may be what shows it."""
+    """The operations without reads, except the last operation, which may be the read that shows the difference."""
     fewer = [operation for operation in kept[:-1] if not operation.is_read] + kept[-1:]
     still = replay(fewer)
     return (fewer[: still.step], still) if still is not None and still.kind == found.kind else (kept, found)

@@ -1,4 +1,4 @@
-"""Stores for a differential test: fresh and empty ones, by name or by URL."""
+"""Opens fresh, empty stores for a differential test, by name or by URL."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from rota.store.contract import Store
 
-YARDSTICK = "memory"  # what all are compared with
+REFERENCE = "memory"  # the store that all others are compared with
 
 
 @contextmanager
 def fresh_stores(names: Sequence[str]) -> Iterator[dict[str, Store]]:
-    """Open stores with nothing in them: `sqlite` on a file that goes, URLs under a namespace that nobody has."""
+    """Open empty stores: `sqlite` on a file that is deleted afterwards, URLs under a new namespace."""
     with ExitStack() as stack:
         stores: dict[str, Store] = {}
         for name in names:

@@ -1,4 +1,4 @@
-"""A walk: which operation comes next, by a seed and by what the memory store shows. Much that it knows is stale."""
+"""Chooses the next operation, by a seed and by what the memory store shows. Much of what it knows is stale."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ QUEUES = ("a", "b", "c")
 HOLDERS = ("w1", "w2", "w3", "w4")
 SCHEDULES = ("s1", "s2", "s3", "s4")
 PAUSES = (0, 0, 1, SECOND, SECOND, 10 * SECOND, 20 * SECOND, MINUTE, MINUTE, 7 * MINUTE)
-LONG_PAUSES = (HOUR, 3 * HOUR)  # now and then: much was missed, everything has expired
+LONG_PAUSES = (HOUR, 3 * HOUR)  # rare pauses, after which many runs were missed and all leases have expired
 
 
 class Walk:
-    """What the walk knows: the time, jobs and schedules as they were seen at some time, and what it made up."""
+    """The state of a walk: the time, jobs and schedules as they were read at some time, and ids that it made."""
 
     def __init__(self, seed: int, reference: Store, steps: Sequence[Step]) -> None:
         self.seed = seed
@@ -42,7 +42,7 @@ class Walk:
         self._numbers = count(1)
 
     def next(self) -> Operation:
-        """Time passes, and somebody does something."""
+        """Let time pass, and choose an operation."""
         pauses = LONG_PAUSES if self.random.random() < 0.01 else PAUSES
         self.now += self.random.choice(pauses)
         while True:
@@ -51,7 +51,7 @@ class Walk:
                 return operation
 
     def look(self, reply: Any) -> None:
-        """Learn from a reply of the reference, and from a glance at it: fresh views beside the stale ones."""
+        """Add what a reply of the reference and a read of it show: new values beside the stale ones."""
         jobs = reply.claimed if isinstance(reply, Exchanged) else reply
         seen = [job for job in jobs if isinstance(job, Job)] if isinstance(jobs, list) else []
         some = self.all_jobs()
@@ -60,7 +60,7 @@ class Walk:
         self.schedules = [*self.schedules[-12:], *self.reference.get_schedules(SCHEDULES)]
 
     def all_jobs(self) -> list[Job]:
-        """What the reference has, up to a page."""
+        """The jobs of the reference, up to a page."""
         return self.reference.list_jobs(JobFilter(), limit=LARGEST_PAGE).items
 
     def new_id(self) -> str:
@@ -73,6 +73,6 @@ class Walk:
         return self.random.choice(self.jobs) if self.jobs else None
 
     def some_ids(self, most: int) -> list[str]:
-        """Ids of known jobs, each once, and sometimes one that nobody has."""
+        """Ids of known jobs, each once, and sometimes one that does not exist."""
         ids = list(dict.fromkeys(job.id for job in self.random.sample(self.jobs, min(most, len(self.jobs)))))
         return [*ids, "nobody"] if self.chance(0.2) else ids

@@ -1,4 +1,4 @@
-"""The conformance suite of sources of documents. A behaviour that it does not test does not exist.
+"""Tests any source of documents. A behaviour that this suite does not test does not exist.
 
 A source's whole test file:
 
@@ -11,9 +11,9 @@ A source's whole test file:
 
 A stage (`rota.testing.document_suite.stage.Stage`) is the owner of the documents: it writes and reads them as an
 application does, and makes the source. Every test runs twice: with a lock that has fields of its own, and with the four
-fields of a schedule alone. The tests use the server's own clock and wait for facts, never for a time.
+fields of a schedule alone. The tests use the server's clock. They wait until something is true, never for a time.
 """
-# ruff: noqa: E402 - pytest explains failed asserts only in modules that it is told of before they are imported
+# ruff: noqa: E402 - pytest explains failed asserts only in modules that are registered before they are imported
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source says about its documents."""
+"""Tests what a source reports about its documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TestChecking:
-    """What keeps documents from running is reported, with the remedy."""
+    """A source reports what keeps documents from running, and the command that mends it."""
 
     def test_a_prepared_source_has_nothing_to_tell(self, source: CheckedSource) -> None:
         source.due("a")
@@ -22,7 +22,7 @@ class TestChecking:
     def test_preparing_twice_makes_nothing_new(self, source: CheckedSource) -> None:
         assert source.source.prepare() == []
 
-    def test_a_field_that_holds_no_time_is_told(self, source: CheckedSource) -> None:
+    def test_a_field_that_holds_no_time_is_reported(self, source: CheckedSource) -> None:
         if not source.stage.takes_any_value:
             pytest.skip("the column takes times only")
         source.stage.insert({"_id": "a", "sleepUntil": "yesterday", "kind": "wanted", "payload": 1})
@@ -33,7 +33,7 @@ class TestChecking:
 
 
 class TestBrowsing:
-    """The documents as people look at them."""
+    """Lists and counts of documents."""
 
     def test_the_states_of_documents(self, source: CheckedSource) -> None:
         source.due("running", ago=90)

@@ -1,4 +1,4 @@
-"""The source under test, once with each kind of lock."""
+"""Provides the source under test, once with each kind of lock."""
 
 from __future__ import annotations
 

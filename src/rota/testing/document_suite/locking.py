@@ -1,4 +1,4 @@
-"""Which documents are locked, in which order, and for how long."""
+"""Tests which documents are locked, in which order, and for how long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TestDueDocuments:
-    """What is due is found, and nothing else."""
+    """Due documents are locked, and no others."""
 
     def test_a_document_whose_time_has_come_is_locked(self, source: CheckedSource) -> None:
         source.due("a", ago=5)
@@ -122,7 +122,7 @@ class TestLocks:
 
 
 class TestExpiredLocks:
-    """A document whose holder died is taken up by another."""
+    """A document whose holder died is locked by another."""
 
     def test_an_expired_lock_is_taken_over(self, source: CheckedSource) -> None:
         source.due("a")
@@ -140,7 +140,7 @@ class TestExpiredLocks:
 class TestTheNextTime:
     """An idle queue sleeps until the next document is due."""
 
-    def test_the_next_time_within_the_horizon_is_told(self, source: CheckedSource) -> None:
+    def test_the_next_time_within_the_horizon_is_returned(self, source: CheckedSource) -> None:
         source.due("later", ago=-40)
         source.due("sooner", ago=-30)
         batch = source.source.lock_next(10, LONG, 600 * 1_000_000)

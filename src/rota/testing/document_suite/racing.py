@@ -1,4 +1,4 @@
-"""Many callers at once: each document is locked by one of them."""
+"""Tests that each document is locked by one of many callers at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENTS = 60
 
 
 class TestRaces:
-    """Threads with sources of their own, as processes have."""
+    """Each thread has a source of its own, as processes do."""
 
     def test_each_document_is_locked_once(self, source: CheckedSource) -> None:
         for number in range(DOCUMENTS):
@@ -39,7 +39,7 @@ class TestRaces:
             thread.start()
         for thread in threads:
             thread.join()
-        left = source.lock(DOCUMENTS)  # a rival may have found only documents that others were about to lock
+        left = source.lock(DOCUMENTS)  # a thread may have found only documents that others locked first
         taken.extend(one.id for one in left)
         assert sorted(taken) == list(range(DOCUMENTS))
         assert refused == []

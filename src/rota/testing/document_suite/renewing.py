@@ -1,4 +1,4 @@
-"""Locks that are extended while a handler runs."""
+"""Tests locks that are extended while a handler runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole queue on the source: the behaviours that users rely on, whatever the server."""
+"""Tests a whole queue on the source: the behaviours that users rely on, on every server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TestRunning:
-    """Locked, run, and written: once through everything."""
+    """Documents are locked, run and written."""
 
     def test_one_time_deferred_recurring_and_self_removing_documents(self, source: CheckedSource) -> None:
         source.due("once", ago=60)
@@ -88,7 +88,7 @@ class TestRunning:
 
 
 class TestBadInput:
-    """What owners and handlers do meanwhile: one document suffers at most, and the owner's word counts."""
+    """What owners and handlers do wrong affects one document at most, and an owner's change is kept."""
 
     def test_a_document_that_vanishes_while_it_runs_is_not_written_again(self, source: CheckedSource) -> None:
         source.due("gone", interval="@hourly")

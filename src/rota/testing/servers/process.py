@@ -1,4 +1,4 @@
-"""A server as a process of our own: started on a free port, waited for, stopped, killed and started again."""
+"""Runs a server as a child process: starts it on a free port, waits for it, stops, kills and restarts it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ STOP_WITHIN = 30.0
 
 
 class ServerFailed(Exception):
-    """A server that did not start; says what it wrote."""
+    """A server did not start. The error contains its output."""
 
 
 class Server(ABC):
-    """One server with a folder of its own, which goes when it is closed."""
+    """One server with a folder of its own, which is deleted when it is closed."""
 
     name: str
 
@@ -36,7 +36,7 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What starts it, in the foreground."""
+        """The command that runs it in the foreground."""
 
     @abstractmethod
     def is_ready(self) -> bool:
@@ -44,10 +44,10 @@ class Server(ABC):
 
     @abstractmethod
     def url(self) -> str:
-        """Where it is, as a store's URL."""
+        """Its address as a store's URL."""
 
     def prepare(self) -> None:  # noqa: B027 - most need nothing
-        """What must be there before the first start."""
+        """Make what the first start needs."""
 
     def start(self) -> Self:
         """Start it, or start it again on the same port and data, and wait until it answers."""
@@ -60,20 +60,20 @@ class Server(ABC):
         try:
             self._wait_until_ready(self._process)
         except BaseException:
-            self.kill()  # nobody else would
+            self.kill()  # nothing else would end it
             raise
         return self
 
     def stop(self) -> None:
-        """End it in good order."""
+        """Stop it normally."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it by kill -9."""
+        """Kill it with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop it where it is; it keeps its connections and answers nothing."""
+        """Freeze it: it keeps its connections and does not answer."""
         self._signal(signal.SIGSTOP)
         while self._process is not None and not is_stopped(self._process.pid):
             time.sleep(0.001)  # its threads stop one by one
@@ -86,7 +86,7 @@ class Server(ABC):
         self.start()
 
     def close(self) -> None:
-        """End it and remove all that it kept."""
+        """End it and delete its folder."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -99,7 +99,7 @@ class Server(ABC):
         self.close()
 
     def output(self) -> str:
-        """The end of what it wrote."""
+        """The end of its output."""
         with contextlib.suppress(OSError):
             return (self.folder / "output.log").read_text(errors="replace")[-2_000:]
         return ""
@@ -132,7 +132,7 @@ class Server(ABC):
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether every thread of a process stands still."""
+    """Whether every thread of a process is stopped."""
     states = [
         task.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
         for task in Path(f"/proc/{pid}/task").glob("*/stat")
@@ -141,7 +141,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment."""
+    """A port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

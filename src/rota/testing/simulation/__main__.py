@@ -1,4 +1,4 @@
-"""Replay a seed: `python -m rota.testing.simulation --seed 7 --steps 500`."""
+"""Replays a seed: `python -m rota.testing.simulation --seed 7 --steps 500`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated time: it stands still until the simulation moves it."""
+"""Defines the clock of a simulation: its time stands still until the simulation moves it."""
 
 from __future__ import annotations
 

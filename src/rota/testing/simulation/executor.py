@@ -20,24 +20,24 @@ NEVER = 2**62
 
 
 class Ending(NamedTuple):
-    """How a run will end: after so long, with this error (None: it returns)."""
+    """How a run ends: after this time, with this error (None: it returns)."""
 
     after: int
     error: BaseException | None = None
-    heeds_stop: bool = True  # it looks whether it was asked to stop
+    checks_for_stop: bool = True  # its task checks whether it was asked to stop
 
 
 class Endings:
-    """Decides about runs as they begin."""
+    """Decides how runs end, when they begin."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.are_calm = False
+        self.end_well = False
         self.written: dict[tuple[str, int], int] = {}  # log lines by job and lease
         self.early: list[str] = []  # runs that began before their time
 
     def write(self, run: Run) -> None:
-        """Some runs say something, now and then."""
+        """Write log lines for some runs."""
         if self._random.random() < 0.7:
             return
         name = run.job.id, run.job.lease_no
@@ -47,24 +47,24 @@ class Endings:
 
     def choose(self) -> Ending:
         random = self._random
-        if self.are_calm:
+        if self.end_well:
             return Ending(int(random.random() * SECOND / 2))
         after = int(random.random() ** 3 * 20 * SECOND)
-        heeds_stop = random.random() < 0.7
+        checks_for_stop = random.random() < 0.7
         kind = random.random()
         if kind < 0.55:
-            return Ending(after, None, heeds_stop)
+            return Ending(after, None, checks_for_stop)
         if kind < 0.72:
-            return Ending(after, ValueError("boom"), heeds_stop)
+            return Ending(after, ValueError("boom"), checks_for_stop)
         if kind < 0.78:
-            return Ending(after, Retry(after="3s"), heeds_stop)
+            return Ending(after, Retry(after="3s"), checks_for_stop)
         if kind < 0.80:
-            return Ending(after, Retry(), heeds_stop)
+            return Ending(after, Retry(), checks_for_stop)
         if kind < 0.88:
-            return Ending(after, Snooze(after="4s"), heeds_stop)
+            return Ending(after, Snooze(after="4s"), checks_for_stop)
         if kind < 0.92:
-            return Ending(after, Cancel("the task says so"), heeds_stop)
-        return Ending(NEVER, None, heeds_stop)
+            return Ending(after, Cancel("the task says so"), checks_for_stop)
+        return Ending(NEVER, None, checks_for_stop)
 
 
 class Active:
@@ -79,12 +79,12 @@ class Active:
 
     @property
     def due_at(self) -> int:
-        """When something happens to it: its end, or at once where it hears that it should stop."""
-        return 0 if self.run.stop_reason is not None and self.ending.heeds_stop else self.ends_at
+        """When it ends: at its time, or at once if it was asked to stop and checks for that."""
+        return 0 if self.run.stop_reason is not None and self.ending.checks_for_stop else self.ends_at
 
 
 class SimulatedExecutor:
-    """As many slots as threads and one shared queue, like the real one; but the simulation ends the runs."""
+    """A fixed number of slots and one shared queue, like the real executor; the simulation ends the runs."""
 
     def __init__(self, slots: int, clock: SimulatedClock, endings: Endings) -> None:
         self._slots = slots
@@ -105,7 +105,7 @@ class SimulatedExecutor:
         """Nothing to do: no threads."""
 
     def end(self, active: Active) -> None:
-        """A run is over: tell what became of it, unless that was decided already, and take the next."""
+        """End a run: report its outcome, unless it has one already, and start the next."""
         self.active.remove(active)
         run = active.run
         if not run.is_over:

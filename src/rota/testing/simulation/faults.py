@@ -1,7 +1,7 @@
 """Injects faults into the calls that a process makes to its store.
 
-Before or after the commit its process may die or the link may break; the call may be sent twice; the caller may be held
-up for a moment while others go on, or its whole process may stand still for longer than a lease.
+Before or after the commit the process may die or the connection may break. The call may be sent twice. The caller may
+be delayed while others continue, or its whole process may be frozen for longer than a lease.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.testing.simulation.clock import SimulatedClock
     from rota.testing.simulation.history import Recorder
 
-LATENCY = 3_000  # microseconds that a call takes at most
+LONGEST_CALL = 3_000  # microseconds that a call takes at most
 
 _REPEATABLE = frozenset(
     {"add_jobs", "exchange", "extend_leases", "rescue_jobs", "fire", "prune", "edit_schedules", "change_jobs"}
@@ -39,11 +39,11 @@ class Rates(NamedTuple):
     cut_before: float = 0.015
     cut_after: float = 0.025
     repeat: float = 0.015
-    delay: float = 0.06  # the caller waits while others go on
-    freeze: float = 0.012  # its whole process stands still
+    delay: float = 0.06  # the caller waits while others continue
+    freeze: float = 0.012  # its whole process is frozen
 
 
-QUIET = Rates(0, 0, 0, 0, 0, 0, 0)
+NO_FAULTS = Rates(0, 0, 0, 0, 0, 0, 0)
 
 
 class Process:
@@ -61,7 +61,7 @@ class Process:
 
 
 class Meanwhile(Protocol):
-    """Lets other processes go on while one is delayed."""
+    """Lets other processes continue while one is delayed."""
 
     def delay(self, process: Process) -> None: ...
 
@@ -109,21 +109,21 @@ class FaultyStore(Relay):
 
     def relay(self, verb: str, args: tuple[Any, ...], call: Callable[[], Reply]) -> Reply:  # noqa: ARG002 - for others
         rates = self._fault_plan.rates
-        self._hold_up(rates)
+        self._delay(rates)
         self._break("before", rates.crash_before, rates.cut_before)
         reply = self._call(call)
         if verb in _REPEATABLE and self._fault_plan.occurs("repeat", rates.repeat):
             reply = self._call(call)
-        self._hold_up(rates)
+        self._delay(rates)
         self._break("after", rates.crash_after, rates.cut_after)
         return reply
 
     def _call(self, call: Callable[[], Reply]) -> Reply:
-        self._clock.advance(1 + int(self._fault_plan.random.random() * LATENCY))
+        self._clock.advance(1 + int(self._fault_plan.random.random() * LONGEST_CALL))
         self._recorder.actor = self._process.caller
         return call()
 
-    def _hold_up(self, rates: Rates) -> None:
+    def _delay(self, rates: Rates) -> None:
         if self._fault_plan.occurs("freeze", rates.freeze):
             self._meanwhile.freeze(self._process)
         elif self._fault_plan.occurs("delay", rates.delay):
@@ -135,4 +135,4 @@ class FaultyStore(Relay):
         if self._fault_plan.occurs(f"crash {when}", crash):
             raise Crash
         if self._fault_plan.is_out or self._fault_plan.occurs(f"cut {when}", cut):
-            raise StoreUnavailable(f"the link broke {when} the commit")
+            raise StoreUnavailable(f"the connection broke {when} the commit")

@@ -63,14 +63,14 @@ class World(NamedTuple):
 
 
 class History:
-    """Calls in the order in which the store took them."""
+    """Calls in the order in which they reached the store."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.pulses: list[Pulse] = []
 
     def replay(self) -> Iterator[tuple[Call, World]]:
-        """Each call, beside the world that it met. The world is one object that goes along: read it, do not keep it."""
+        """Each call, with the world before it: one object that is updated in place, so read it and do not keep it."""
         world = World({}, {})
         for call in self.calls:
             yield call, world
@@ -86,19 +86,19 @@ class History:
 
 
 class Watch(Protocol):
-    """Says what changed since it was last asked."""
+    """Reports what changed since the last report."""
 
     def look(self) -> tuple[tuple[Changed[Job], ...], tuple[Changed[Schedule], ...]]: ...
 
 
 class Recorder(Relay):
-    """Writes down every call that may change something."""
+    """Records every call that may change something."""
 
     def __init__(self, inner: Store, watch: Watch, clock: Callable[[], int]) -> None:
         super().__init__(inner)
         self.history = History()
-        self.actor = ""  # who calls, and
-        self.step = 0  # at which step; the simulation sets both
+        self.actor = ""  # the process and service that calls, …
+        self.step = 0  # … and the step; the simulation sets both
         self._watch = watch
         self._clock = clock
 
@@ -115,7 +115,7 @@ class Recorder(Relay):
 
 
 class WatchedMemoryStore(MemoryStore):
-    """A memory store that knows which of its jobs and schedules were touched."""
+    """A memory store that knows which of its jobs and schedules were changed."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ def all_occurrences(store: Store, schedule_id: str) -> Iterator[Occurrence]:
 
 
 class _Noting(dict[str, Thing]):
-    """A dictionary that remembers what its values were before they were touched."""
+    """A dictionary that remembers its values from before they were changed."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ class Actor:
 
 
 class Role(NamedTuple):
-    """What a process is there for."""
+    """What a process runs."""
 
     queues: tuple[str, ...]
     concurrency: int
@@ -114,13 +114,13 @@ class Node:
             listener.close()
 
     def forgotten(self) -> Iterator[Run]:
-        """Runs that still count and that the worker does not know: nobody would renew their leases."""
+        """Runs that are not over and that the worker does not hold, so that their leases are not renewed."""
         for active in self.executor.active:
             if not active.run.is_over and self.worker.runs.get(active.run.job.id) is not active.run:
                 yield active.run
 
     def unreported(self) -> list[Run]:
-        """Asked after each whole turn of the worker: runs that ended long ago, and whose leases are still renewed."""
+        """Runs that ended several turns ago, and are still renewed. Call it after each whole turn of the worker."""
         ended = [run for run in self.worker.runs.values() if run.is_over]
         self._ended = {run: self._ended.get(run, 0) + 1 for run in ended}
         return [run for run, turns in self._ended.items() if turns == PATIENCE + 1]

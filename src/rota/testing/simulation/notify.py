@@ -1,4 +1,4 @@
-"""Notifications without threads: one is a flag, which the simulation reads before it decides which service moves."""
+"""Sends notifications without threads: each sets a flag, which the simulation reads before it chooses a service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedListener(LocalListener):
-    """A listener that nobody can wait for: the simulation moves its service once it was woken."""
+    """A listener that does not wait: the simulation turns its service after it was woken."""
 
     def __init__(self, notifier: LocalNotifier, channel: Channel) -> None:
         super().__init__(notifier, channel)

@@ -1,4 +1,4 @@
-"""Does what people and programs do to jobs, schedules, tenants and queues, at random, with the same faults as nodes."""
+"""Does at random what people and programs do to jobs, schedules, tenants and queues, with the faults of nodes."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def registry_of(names: tuple[str, ...]) -> Registry:
 
 
 class Operation(NamedTuple):
-    """One thing that an operator may do, and how often."""
+    """An operation of an operator, and its relative frequency."""
 
     weight: int
     do: Callable[[], object]
 
 
 class Operator:
-    """A person or program that uses the API."""
+    """A person or program that calls the API."""
 
     def __init__(self, store: Store, clock: SimulatedClock, random: Random) -> None:
         self._store = store
@@ -72,16 +72,16 @@ class Operator:
         self._ids: list[str] = []
         operations = self._operations()
         self._weights = [operation.weight for operation in operations]
-        self._deeds = [operation.do for operation in operations]
+        self._actions = [operation.do for operation in operations]
 
     def act(self) -> None:
         """One random operation. It may be refused, or fail to reach the store."""
-        (deed,) = self._random.choices(self._deeds, self._weights)
-        self.attempt(deed)
+        (action,) = self._random.choices(self._actions, self._weights)
+        self.attempt(action)
 
-    def attempt(self, deed: Callable[[], object]) -> None:
+    def attempt(self, action: Callable[[], object]) -> None:
         try:
-            deed()
+            action()
         except (BadOption, Refused, NotFound, StoreUnavailable, Crash):
             return
 
@@ -234,5 +234,5 @@ def _nothing() -> None:
 
 
 def _undecoded(task: str, result: bytes | None) -> None:
-    """Nobody asks for results here."""
+    """No result is read in a simulation."""
     del task, result

@@ -57,7 +57,7 @@ READS = frozenset(
 
 
 class Relay(Store):
-    """Forwards every call. Subclasses say what happens around it (`relay`) and at what time (`at`)."""
+    """Forwards every call. Subclasses define what happens around it (`relay`) and at what time (`at`)."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
@@ -70,7 +70,7 @@ class Relay(Store):
     def at(self, now: int | None) -> int | None:
         return now
 
-    # Its life.
+    # Opening and closing.
 
     def open(self) -> None:
         self.inner.open()

@@ -1,7 +1,7 @@
-"""The simulation: several nodes over one memory store, stepped one move at a time by a seed.
+"""Runs several nodes over one memory store, one move at a time, as a seed decides.
 
-A step is one move of one party: a service turns, a run ends, somebody does something by hand, or, if nobody has
-anything to do, time passes. A process that is held up within a store call stays on the stack while the others go on.
+A step is one move: a service turns, a run ends, an operator does something by hand, or, if there is nothing to do, time
+passes. A process that is delayed within a store call stays on the stack while the others continue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.testing.simulation.checks.progress import NEVER_FAILS, NOT_STUCK
 from rota.testing.simulation.checks.violation import Violation
 from rota.testing.simulation.clock import START, SimulatedClock
 from rota.testing.simulation.executor import NEVER, Endings
-from rota.testing.simulation.faults import QUIET, Crash, FaultPlan, FaultyStore, Process
+from rota.testing.simulation.faults import NO_FAULTS, Crash, FaultPlan, FaultyStore, Process
 from rota.testing.simulation.history import Recorder, WatchedMemoryStore
 from rota.testing.simulation.nodes import LEASE, Actor, Node, Role
 from rota.testing.simulation.operations import EVERYWHERE, QUEUES, Operator, registry_of
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from rota.engine.events import Event
     from rota.testing.simulation.executor import Active
 
-DEEPEST = 3  # processes that are held up at once
+DEEPEST = 3  # processes that are delayed at once
 ROLES = (Role(QUEUES, 2, has_scheduler=True), Role(QUEUES[:1], 3, has_scheduler=False), Role(QUEUES, 2, True))  # noqa: FBT003
-HEALED_AFTER = 3 * LEASE  # from the last fault on, until everything must be in time again
-QUIET_FOR = 25 * SECOND  # schedules go on meanwhile
-DRY_FOR = 900 * SECOND  # until then everything must have ended
-MOST_DRY_STEPS = 20_000
+RECOVERY = 3 * LEASE  # from the last fault on, until everything must be in time again
+OBSERVED_FOR = 25 * SECOND  # without faults, while schedules still fire
+END_WITHIN = 900 * SECOND  # within which all jobs must have ended, once no schedule fires
+MOST_LAST_STEPS = 20_000
 
 
 class Moves(NamedTuple):
-    """Who can move now, and when the next can."""
+    """The services and runs that can move now, and when the next one can."""
 
     services: list[Actor]
     runs: list[tuple[Node, Active]]
@@ -47,7 +47,7 @@ class Moves(NamedTuple):
 
 
 class Simulation:
-    """One seed's world."""
+    """The nodes, the store, the clock and the faults of one seed."""
 
     def __init__(self, seed: int, *, trace: bool = False) -> None:
         self.seed = seed
@@ -59,10 +59,10 @@ class Simulation:
         self.fault_plan = FaultPlan(self.random)
         self.endings = Endings(self.random)
         self.events = Events()
-        self.faults: list[Violation] = []  # what the engine must never do, seen while it ran
-        self.refused = 0  # writes that came too late, by the workers' own account
-        self.calm_from = NEVER  # no more faults
-        self.quiet_from = NEVER  # nor their consequences
+        self.faults: list[Violation] = []  # violations that were seen while the engine ran
+        self.refused = 0  # writes that came too late, as workers count them
+        self.fault_free_from = NEVER  # no more faults
+        self.recovered_from = NEVER  # and no more consequences of faults
         self._started = 0
         self._depth = 0
         self._steps_left = 0
@@ -72,14 +72,14 @@ class Simulation:
         self.events.on("job.refused", self._note_refusal)
 
     def run(self, steps: int) -> None:
-        """Chaos for so many steps, then quiet, then dry."""
-        with in_silence(logging.getLogger("rota")):
+        """Run so many steps with faults, then some without, then until all jobs have ended."""
+        with without_logs(logging.getLogger("rota")):
             self._steps_left = steps
             self.operator.prepare()
             while self._steps_left > 0:
                 self.take_step()
-            self._calm_down()
-            self._run_dry()
+            self._stop_faults()
+            self._end_all_jobs()
 
     # One step.
 
@@ -96,13 +96,13 @@ class Simulation:
         elif chance > 0.99:
             self._kill(self.random.choice(self.nodes))
         else:
-            self._move_somebody()
+            self._move()
 
     def _begin_step(self) -> None:
         self.step += 1
         self.recorder.step = self.step
 
-    def _move_somebody(self) -> None:
+    def _move(self) -> None:
         moves = self._moves()
         number = len(moves.services) + len(moves.runs)
         if not number:
@@ -160,7 +160,7 @@ class Simulation:
         actor.next_at = min(actor.next_at, self.clock.now() + int(pause * SECOND))
 
     def _guarded_turn(self, actor: Actor) -> float:
-        """What a service's own loop does about faults, in simulated time."""
+        """Handle the faults of a turn as the loop of a service does, in simulated time."""
         process = actor.node.process
         before, process.service = process.service, actor.service.name
         actor.is_busy = True
@@ -168,17 +168,17 @@ class Simulation:
             pause = actor.service.turn()
         except StoreUnavailable:
             return self.random.uniform(0.05, 2.0)
-        except Exception:  # noqa: BLE001 - whatever it is, it is a finding
+        except Exception:  # noqa: BLE001 - every error is a violation
             self.faults.append(Violation(NEVER_FAILS, self.step, f"{actor.name} raised\n{traceback.format_exc()}"))
             return 1.0
         finally:
             actor.is_busy = False
             process.service = before
-        self._look_after(actor)
+        self._check_worker(actor)
         return pause
 
-    def _look_after(self, actor: Actor) -> None:
-        """Check that a worker knows its runs, and reports those that have ended."""
+    def _check_worker(self, actor: Actor) -> None:
+        """Check that the worker holds its runs, and reports those that have ended."""
         node = actor.node
         texts = [f"{node.name} runs job {run.job.id} and has forgotten it" for run in node.forgotten()]
         if actor is node.actors[0]:
@@ -216,8 +216,8 @@ class Simulation:
     # While a process is delayed.
 
     def delay(self, process: Process) -> None:
-        """One thread waits for its reply; all others go on."""
-        with self._deeper() as may:
+        """One thread waits for its reply; all others continue."""
+        with self._nested() as may:
             if may:
                 self._say(f"{process.name} waits within a call")
                 for _ in range(min(self.random.randint(1, 6), self._steps_left)):
@@ -225,7 +225,7 @@ class Simulation:
 
     def freeze(self, process: Process) -> None:
         """A process freezes, often for longer than its leases."""
-        with self._deeper() as may:
+        with self._nested() as may:
             if not may or process.is_frozen:
                 return
             until = self.clock.now() + int(self.random.uniform(0.2, 2.5) * LEASE)
@@ -239,7 +239,7 @@ class Simulation:
             process.is_frozen = False
 
     @contextmanager
-    def _deeper(self) -> Iterator[bool]:
+    def _nested(self) -> Iterator[bool]:
         self._depth += 1
         try:
             yield self._depth <= DEEPEST
@@ -248,30 +248,30 @@ class Simulation:
 
     # The end.
 
-    def _calm_down(self) -> None:
+    def _stop_faults(self) -> None:
         """Stop all faults, replace every node, and let the system run undisturbed."""
-        self.fault_plan.rates = QUIET
+        self.fault_plan.rates = NO_FAULTS
         self.fault_plan.is_out = False
-        self.endings.are_calm = True
+        self.endings.end_well = True
         for node in list(self.nodes):
             self._kill(node)
         self.operator.open_everything()
-        self.calm_from = self.clock.now()
-        self.quiet_from = self.calm_from + HEALED_AFTER
-        while self.clock.now() < self.quiet_from + QUIET_FOR:
-            self._calm_step()
+        self.fault_free_from = self.clock.now()
+        self.recovered_from = self.fault_free_from + RECOVERY
+        while self.clock.now() < self.recovered_from + OBSERVED_FOR:
+            self._undisturbed_step()
 
-    def _run_dry(self) -> None:
+    def _end_all_jobs(self) -> None:
         self.operator.close_schedules()
-        end = self.clock.now() + DRY_FOR
-        steps = MOST_DRY_STEPS
+        end = self.clock.now() + END_WITHIN
+        steps = MOST_LAST_STEPS
         while self.clock.now() < end and steps and self.store.has_live_jobs:
-            self._calm_step()
+            self._undisturbed_step()
             steps -= 1
 
-    def _calm_step(self) -> None:
+    def _undisturbed_step(self) -> None:
         self._begin_step()
-        self._move_somebody()
+        self._move()
 
     def _note_refusal(self, event: Event) -> None:
         del event
@@ -284,7 +284,7 @@ class Simulation:
 
 
 @contextmanager
-def in_silence(logger: logging.Logger) -> Iterator[None]:
+def without_logs(logger: logging.Logger) -> Iterator[None]:
     """Thousands of injected faults need no log lines."""
     level = logger.level
     logger.setLevel(logging.CRITICAL)

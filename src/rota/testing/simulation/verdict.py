@@ -33,7 +33,7 @@ NOT_EARLY = "I10: no run begins before its time"
 
 
 def violations_of(simulation: Simulation) -> list[Violation]:
-    """Everything that went wrong, in the order in which it happened."""
+    """All violations, in the order in which they happened."""
     history = simulation.recorder.history
     found = [
         *simulation.faults,
@@ -50,7 +50,7 @@ def violations_of(simulation: Simulation) -> list[Violation]:
         *check_not_stuck(history, LEASE),
         *check_claims(history),
         *check_budgets(history, lambda job: RETRIES[job.task]),
-        *check_lateness(history, simulation.calm_from, simulation.quiet_from, LEASE),
+        *check_lateness(history, simulation.fault_free_from, simulation.recovered_from, LEASE),
         *check_spin(history),
         *check_logs(history, simulation.endings.written),
         *(Violation(NOT_EARLY, simulation.step, words) for words in simulation.endings.early),

@@ -1,4 +1,4 @@
-"""The conformance suite of stores. A behaviour that it does not test does not exist.
+"""Tests any store. A behaviour that this suite does not test does not exist.
 
 A store's whole test file:
 
@@ -12,11 +12,11 @@ A store's whole test file:
         return partial(MyStore, tmp_path / "rota.db")
 
 `make_store()` gives a handle that is not open yet, always on the same data, which is empty when a test begins and is
-cleared away by the author's fixture. Where the store is shared it must be picklable: other processes call it too.
+deleted by the author's fixture. If the store is shared, it must be picklable: other processes call it too.
 
 The tests inject their time; after each of them the store is checked as a whole (see `checks`).
 """
-# ruff: noqa: E402 - pytest explains failed asserts only in modules that it is told of before they are imported
+# ruff: noqa: E402 - pytest explains failed asserts only in modules that are registered before they are imported
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from rota.testing.store_suite.early import TestChangesInBetween, TestFiringEarly
 from rota.testing.store_suite.firing import TestCatchUp, TestDoneDates, TestFiredThrough, TestFiring, TestMaxRuns
 from rota.testing.store_suite.fixtures import store
 from rota.testing.store_suite.histories import TestHistories
-from rota.testing.store_suite.holding import TestHeldJobs, TestLinesOfHeldJobs, TestWaitingForWhatHasEnded
+from rota.testing.store_suite.holding import TestChainsOfHeldJobs, TestHeldJobs, TestWaitingForWhatHasEnded
 from rota.testing.store_suite.keys import TestFreedKeys, TestKeysForAPeriod
 from rota.testing.store_suite.leases import TestCancelRequests, TestExtendingLeases, TestLostLeases
 from rota.testing.store_suite.listing import (
@@ -75,9 +75,9 @@ from rota.testing.store_suite.locks import TestLocks
 from rota.testing.store_suite.logs import TestLogs
 from rota.testing.store_suite.lookahead import (
     TestCatchUpAhead,
-    TestJudgingAhead,
-    TestMakingAhead,
-    TestUnmaking,
+    TestCreatingEarly,
+    TestDecidingWhenDue,
+    TestDeletingEarlyJobs,
 )
 from rota.testing.store_suite.moves import TestMoves
 from rota.testing.store_suite.moving import (
@@ -86,15 +86,15 @@ from rota.testing.store_suite.moving import (
     TestLoadedQueuesAndLocks,
     TestLoadedSchedules,
     TestLoading,
-    TestThereAndBack,
+    TestTwoCopies,
     source,
 )
 from rota.testing.store_suite.nodes import TestNodes
 from rota.testing.store_suite.notify import TestIdleWorkers, TestListeners, listener
 from rota.testing.store_suite.occurrences import (
-    TestFolding,
     TestJobsAsRecords,
     TestOccurrenceRetention,
+    TestRanges,
     TestRunsBeforeTheSchedule,
     TestWindows,
 )
@@ -110,12 +110,12 @@ from rota.testing.store_suite.pruning import TestPruningByAge, TestPruningByNumb
 from rota.testing.store_suite.queues import TestCounters, TestQueues
 from rota.testing.store_suite.races import TestRacesOfCallers, TestRacesOfSchedulers, TestRacesOfWorkers
 from rota.testing.store_suite.random_walk import TestRandomWalk
-from rota.testing.store_suite.records import TestEntries, TestNotes
+from rota.testing.store_suite.records import TestAuditRecords, TestEntries
 from rota.testing.store_suite.repeated import TestRepeatedJobs
-from rota.testing.store_suite.rescuing import TestExpiredJobs, TestParking, TestRescuing
+from rota.testing.store_suite.rescuing import TestExpiredJobs, TestLastDeath, TestRescuing
 from rota.testing.store_suite.revoking import TestAfterRevoking, TestRevoking
 from rota.testing.store_suite.schedules import TestEditingSchedules, TestLastRun, TestListingSchedules, TestVersionGuard
-from rota.testing.store_suite.sealing import TestRunningOutOnASealedStore, TestSealing
+from rota.testing.store_suite.sealing import TestEndingOnASealedStore, TestSealing
 from rota.testing.store_suite.series import TestSeries
 from rota.testing.store_suite.settling import (
     TestAutoRemove,
@@ -132,6 +132,7 @@ __all__ = [
     "TestAddingJobs",
     "TestAddingMany",
     "TestAfterRevoking",
+    "TestAuditRecords",
     "TestAutoRemove",
     "TestBatches",
     "TestCancelRequestedMeanwhile",
@@ -141,6 +142,7 @@ __all__ = [
     "TestCatchUp",
     "TestCatchUpAhead",
     "TestChains",
+    "TestChainsOfHeldJobs",
     "TestChangesInBetween",
     "TestClaimOrder",
     "TestClaiming",
@@ -149,12 +151,16 @@ __all__ = [
     "TestClockWronglySetBack",
     "TestCounters",
     "TestCountingJobs",
+    "TestCreatingEarly",
+    "TestDecidingWhenDue",
     "TestDelaysUnderAWrongClock",
     "TestDeletingByHand",
+    "TestDeletingEarlyJobs",
     "TestDoneDates",
     "TestDueSchedules",
     "TestDumping",
     "TestEditingSchedules",
+    "TestEndingOnASealedStore",
     "TestEntries",
     "TestExpiredJobs",
     "TestExtendingLeases",
@@ -164,7 +170,6 @@ __all__ = [
     "TestFiredThrough",
     "TestFiring",
     "TestFiringEarly",
-    "TestFolding",
     "TestFreedKeys",
     "TestGettingJobs",
     "TestHeldJobs",
@@ -172,11 +177,10 @@ __all__ = [
     "TestIdleWorkers",
     "TestInjectedClock",
     "TestJobsAsRecords",
-    "TestJudgingAhead",
     "TestKeysForAPeriod",
+    "TestLastDeath",
     "TestLastRun",
     "TestLeasesUnderAWrongClock",
-    "TestLinesOfHeldJobs",
     "TestListeners",
     "TestListingJobs",
     "TestListingSchedules",
@@ -190,13 +194,11 @@ __all__ = [
     "TestLookaheadAndTheClock",
     "TestLostLeases",
     "TestMadeUnderAWrongClock",
-    "TestMakingAhead",
     "TestMaxRuns",
     "TestMoves",
     "TestNextDue",
     "TestNextDueSchedule",
     "TestNodes",
-    "TestNotes",
     "TestOccurrenceRetention",
     "TestOutcomes",
     "TestOverlapAllow",
@@ -204,7 +206,6 @@ __all__ = [
     "TestOverlapQueue",
     "TestOverlapSkip",
     "TestPages",
-    "TestParking",
     "TestPausedQueues",
     "TestPausesWithAnEnd",
     "TestProgress",
@@ -217,13 +218,13 @@ __all__ = [
     "TestRacesOfSchedulers",
     "TestRacesOfWorkers",
     "TestRandomWalk",
+    "TestRanges",
     "TestRefusedSettles",
     "TestRepeatedJobs",
     "TestRescuing",
     "TestRetryingByHand",
     "TestRevoking",
     "TestRunningByHand",
-    "TestRunningOutOnASealedStore",
     "TestRunsBeforeTheSchedule",
     "TestSealing",
     "TestSeries",
@@ -233,11 +234,10 @@ __all__ = [
     "TestSomethingInTheWay",
     "TestStoreLife",
     "TestStoresOwnClock",
-    "TestThereAndBack",
+    "TestTwoCopies",
     "TestUniqueAhead",
     "TestUniqueFirings",
     "TestUniqueKeys",
-    "TestUnmaking",
     "TestVersionGuard",
     "TestWaitingForWhatHasEnded",
     "TestWhatIsNoWrongClock",

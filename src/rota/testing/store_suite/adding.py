@@ -1,4 +1,4 @@
-"""Adding jobs: what a store makes of a request, in which order, and all of a call or none of it."""
+"""Tests adding jobs: what a store makes of a request, in which order, and that a call adds all of its jobs or none."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestAddingJobs:
         kept = read(store, FULL.id)
         assert kept == accept(FULL, T0, kept.seq)
 
-    def test_a_new_job_has_one_line_of_history(self, store: Store) -> None:
+    def test_a_new_job_has_one_entry_of_history(self, store: Store) -> None:
         (line,) = history_of(read(store, add_job(store, reason="enqueued by ann")))
         assert (line.state, line.at, line.reason) == (State.QUEUED, T0, "enqueued by ann")
 
@@ -116,8 +116,8 @@ class TestAddingMany:
         assert queue_info(store, "a").counts == {"queued": 1, "scheduled": 1}
         assert queue_info(store, "b").counts == {"queued": 1}
 
-    def test_a_place_in_line_is_never_given_twice(self, store: Store) -> None:
-        """Lists go by it: a deleted job's place must not come back as another's."""
+    def test_a_position_is_never_used_twice(self, store: Store) -> None:
+        """Cursors of lists depend on it: another job must not get the position of a deleted one."""
         first = read(store, succeeded_job(store))
         store.delete_jobs([first.id], now=T0)
         assert read(store, add_job(store)).seq > first.seq

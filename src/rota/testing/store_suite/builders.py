@@ -1,4 +1,4 @@
-"""Small values with sensible defaults: jobs, specs, nodes and log lines, and the instant at which the tests begin."""
+"""Builds jobs, specs, nodes and log lines with defaults, and names the instant at which the tests begin."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def a_job(**fields: Any) -> NewJob:
 
 
 def a_spec(**fields: Any) -> ScheduleSpec:
-    """Every minute from its creation, late by nothing: each missed minute is a missed one."""
+    """Every minute from its creation, without grace: each late minute counts as missed."""
     return ScheduleSpec(**{"trigger": "every 1m", "task": "mail.send", "grace": 0, **fields})
 
 
 def a_policy(retries: int = 0) -> RetryPolicy:
-    """So many retries, ten seconds apart."""
+    """A number of retries, ten seconds apart."""
     return RetryPolicy(retries=retries, backoff=Backoff(first=10 * SECOND, factor=1.0))
 
 

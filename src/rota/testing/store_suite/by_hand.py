@@ -1,4 +1,4 @@
-"""By hand: cancelling what waits, retrying what ended, deleting what is over; where it still is what was decided on."""
+"""Tests cancels, retries, runs and deletions by hand, each only on the job that was decided on."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestRetryingByHand:
         assert ids(claim(store, now=T0 + 1)) == [job_id]
 
     def test_one_that_was_waiting_for_its_own_retry_is_ready_at_once(self, store: Store) -> None:
-        """The pause was that of the retry which was cancelled; only a time of the job's own is kept."""
+        """The delay belonged to the cancelled retry. Only the job's own time is kept."""
         job = running_job(store)
         settle_job(store, job, RetryAsked(after=HOUR, error="boom"), retries=1)
         assert cancel_waiting(store, job.id, now=T0 + 1) == []
@@ -124,7 +124,7 @@ class TestRetryingByHand:
         kept = read(store, job_id)
         assert (kept.failures, kept.deaths, kept.attempts, kept.error) == (0, 0, 1, None)
 
-    def test_the_lease_number_goes_on(self, store: Store) -> None:
+    def test_the_lease_number_continues(self, store: Store) -> None:
         job_id = failed_job(store)
         store.change_jobs([retry_by_hand(read(store, job_id), T0, "by ann")], now=T0)
         assert claim_one(store).lease_no == 2
@@ -230,7 +230,7 @@ TOO_LATE = "returned; the cancel came too late (by ann)"
 
 
 def assert_came_too_late(store: Store, job_id: str) -> None:
-    """It has succeeded, its history and every list say that it was asked to stop, and no worker is asked again."""
+    """It has succeeded, its history and every list show the request to stop, and no worker gets the request again."""
     kept = read(store, job_id)
     assert (kept.state, kept.cancel_reason, history_of(kept)[-1].reason) == (State.SUCCEEDED, "by ann", TOO_LATE)
     assert kept in all_jobs(store)
@@ -248,7 +248,7 @@ class TestCancelsThatComeTooLate:
         assert history_of(kept)[-1].reason == TOO_LATE
 
     @pytest.mark.parametrize("fields", [{}, {"key": "k"}, {"key": "k", "key_for": HOUR}], ids=str)
-    def test_a_cancel_that_its_worker_never_heard_of_is_in_its_history(
+    def test_a_cancel_that_its_worker_did_not_learn_of_is_in_its_history(
         self, store: Store, fields: dict[str, Any]
     ) -> None:
         job = running_job(store, **fields)
@@ -307,7 +307,7 @@ class TestCancelsThatComeTooLate:
         assert reply.refused == [Refusal(job.id, "cancel", "by ann")]
         assert_came_too_late(store, job.id)
 
-    def test_a_job_that_is_not_kept_goes_all_the_same(self, store: Store) -> None:
+    def test_a_job_that_is_not_kept_is_still_deleted(self, store: Store) -> None:
         add_schedule(store)
         fire(store, now=T0 + MINUTE)
         scheduled = claim_one(store, now=T0 + MINUTE)

@@ -1,4 +1,4 @@
-"""What must be true of a store at any moment, whatever was done to it. Each check reads the store as anybody could."""
+"""Checks what must be true of a store at any moment. Each check reads the store as any caller can."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_store(store: Store) -> list[Job]:
-    """Every check at once; gives the jobs that it read."""
+    """Run every check; return the jobs that it read."""
     jobs = all_jobs(store)
     assert store.recount() == {}
     check_counts(store, jobs)
@@ -31,7 +31,7 @@ def check_store(store: Store) -> list[Job]:
 
 
 def check_counts(store: Store, jobs: Iterable[Job]) -> None:
-    """What the queues say is what a list of the jobs shows."""
+    """The counts of the queues are those of a list of the jobs."""
     counted = Counter((job.queue, job.state.value) for job in jobs if job.is_live)
     said = {
         (info.name, state): number
@@ -43,7 +43,7 @@ def check_counts(store: Store, jobs: Iterable[Job]) -> None:
 
 
 def check_history(job: Job) -> None:
-    """Each line is a lawful move from the one before; each claim is one line with a higher lease number."""
+    """Each entry is an allowed move from the one before; each claim is one entry with a higher lease number."""
     lines = history_of(job)
     states = [line.state for line in lines]
     assert states[0] in FIRST_STATES, states
@@ -55,7 +55,7 @@ def check_history(job: Job) -> None:
 
 
 def check_lease(job: Job) -> None:
-    """A running job has one lease, any other none; what has ended says when."""
+    """A running job has one lease, any other none; an ended job has its time."""
     is_running = job.state is State.RUNNING
     assert (job.lease_until is not None) == is_running, job
     assert job.holder is not None or not is_running, job
@@ -66,7 +66,7 @@ def check_lease(job: Job) -> None:
 
 
 def check_keys(jobs: Iterable[Job]) -> None:
-    """At most one live job has a key, and one a schedule's slot; what has ended is in no slot."""
+    """At most one live job has a key, and one a schedule's slot; an ended job has no slot."""
     for taken in (Counter(job.key for job in jobs if job.is_live), Counter(job.slot for job in jobs)):
         assert [name for name, number in taken.items() if name is not None and number > 1] == []
     assert [job.id for job in jobs if job.slot is not None and not job.is_live] == []

@@ -1,4 +1,4 @@
-"""Claiming: higher priority first, then older first, over all the queues that a worker serves."""
+"""Tests claims: higher priority first, then older first, over all queues that a worker serves."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TestClaimOrder:
         made = add(store, *[a_job(priority=priority) for priority in range(-100, 101)])
         assert ids(claim(store, 201)) == made[::-1]
 
-    def test_several_queues_are_one_line(self, store: Store) -> None:
+    def test_several_queues_have_one_order(self, store: Store) -> None:
         made = add(store, *[a_job(queue=queue) for queue in ("a", "b", "b", "a", "c", "a")])
         assert ids(claim(store, 6, queues=("c", "b", "a"))) == made
 
@@ -131,7 +131,7 @@ class TestPausedQueues:
         store.pause_queue("default", paused=True)
         assert read(store, add_job(store)).state is State.QUEUED
 
-    def test_a_resumed_queue_goes_on_in_order(self, store: Store) -> None:
+    def test_a_resumed_queue_continues_in_order(self, store: Store) -> None:
         store.pause_queue("default", paused=True)
         made = add(store, a_job(), a_job())
         store.pause_queue("default", paused=False)
@@ -147,8 +147,8 @@ class TestPausedQueues:
         store.pause_queue("default", paused=True)
         assert settle_job(store, job, Returned()) == []
 
-    def test_what_waits_in_a_paused_queue_wakes_nobody(self, store: Store) -> None:
-        """A worker that got "now" from it would poll without a pause."""
+    def test_a_job_in_a_paused_queue_is_not_the_next_due(self, store: Store) -> None:
+        """If it were, workers would poll without a pause."""
         add_job(store, delay=MINUTE)
         store.pause_queue("default", paused=True)
         reply = store.exchange(Exchange(holder=WORKER, want=1), now=T0 + HOUR)
@@ -164,7 +164,7 @@ class TestPromotion:
         job_id = add_job(store, delay=MINUTE)
         assert ids(claim(store, now=T0 + MINUTE)) == [job_id]
 
-    def test_promotion_is_a_line_of_its_own(self, store: Store) -> None:
+    def test_a_promotion_is_an_entry(self, store: Store) -> None:
         job_id = add_job(store, delay=MINUTE)
         job = claim_one(store, now=T0 + HOUR)
         assert (job.queued_at, job.started_at) == (T0 + HOUR, T0 + HOUR)
@@ -187,7 +187,7 @@ class TestPromotion:
         assert claim(store, now=T0 + MINUTE - 1) == []
         assert ids(claim(store, now=T0 + MINUTE)) == [job.id]
 
-    def test_one_claim_promotes_a_bounded_number_and_the_next_goes_on(self, store: Store) -> None:
+    def test_one_claim_promotes_a_bounded_number_and_the_next_continues(self, store: Store) -> None:
         made = add(store, *[a_job(delay=SECOND) for _ in range(MOST_PROMOTED + 50)])
         ask = Exchange(holder=WORKER, want=len(made))
         first = store.exchange(ask, now=T0 + MINUTE)
@@ -248,7 +248,7 @@ class TestNextDue:
 
 
 class TestClaimingAhead:
-    """A worker that has nothing to do may have jobs a moment before their time, which it begins on time."""
+    """An idle worker may claim jobs shortly before they are due, and starts them on time."""
 
     def ask(self, store: Store, ahead: int, *, want: int = 9, now: int = T0) -> Exchanged:
         return store.exchange(Exchange(holder=WORKER, want=want, lease_for=LEASE, ahead=ahead), now=now)
@@ -309,7 +309,7 @@ class TestClaimingAhead:
         assert succeed(store, job, now=T0 + MINUTE + 1) == []
         assert read_schedule(store).last.job_id == job.id
 
-    def test_what_was_made_ahead_is_decided_at_its_time(self, store: Store) -> None:
+    def test_a_job_created_early_is_decided_at_its_time(self, store: Store) -> None:
         add_schedule(store, lookahead=HOUR)
         fire_due(store, now=T0 + 1)
         assert self.ask(store, MINUTE, now=T0 + 1).claimed == []

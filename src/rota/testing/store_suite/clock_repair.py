@@ -1,7 +1,7 @@
-"""A clock that stood ahead and is right again: schedules go on from now, and nothing happens twice.
+"""Tests a clock that was ahead and is set right: schedules continue from now, and nothing happens twice.
 
-In these tests the clock stands ten minutes ahead for a while: what happens then is injected as `WRONG`, and what
-happens after it was set right as `RIGHT`, which is earlier.
+In these tests the clock is ten minutes ahead at first. What happens then is injected as `WRONG`, and what happens after
+it was set right as `RIGHT`, which is earlier.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ RIGHT = T0 + MINUTE + 10 * SECOND  # the clock is right again, ten seconds later
 
 
 def repair_edit(store: Store, schedule_id: str = "tick", *, now: int = RIGHT) -> Edit | None:
-    """What upkeep decides about one schedule after the clock was set right."""
+    """The repair of one schedule after the clock was set right."""
     schedule = read_schedule(store, schedule_id)
     page = store.list_occurrences(schedule_id, now + 1, schedule.made_through + 1, limit=LARGEST_PAGE)
     edit = repair_schedule(schedule, page.items, now, is_whole=page.cursor is None)
@@ -74,20 +74,20 @@ def run_all(store: Store, *, now: int, keep: bool = True) -> None:
 
 
 def fire_through(store: Store, start: int, end: int, *, keep: bool = True) -> None:
-    """A scheduler and a worker, minute by minute."""
+    """Run a scheduler and a worker, minute by minute."""
     for now in range(start, end + 1, MINUTE):
         fire_due(store, now=now)
         run_all(store, now=now, keep=keep)
 
 
 def runs(store: Store, schedule_id: str = "tick") -> list[int]:
-    """The minutes after T0 that have a job, one number each time that they do."""
+    """The minutes after T0 that have jobs, one number for each job."""
     made = [job.fire_at for job in all_jobs(store) if job.schedule_id == schedule_id and job.fire_at]
     return sorted((fire_at - T0) // MINUTE for fire_at in made)
 
 
 def fired_ahead(store: Store, *, keep: bool = True, **spec: Any) -> None:
-    """A schedule of every minute that fires at 00:01 by a clock that says 00:11, and a minute later once more."""
+    """A schedule of every minute that fires at 00:01, when the clock shows 00:11, and again a minute later."""
     add_schedule(store, **spec)
     fire_through(store, WRONG, WRONG + MINUTE, keep=keep)
 
@@ -197,7 +197,7 @@ class TestClockSetRight:
         fire_through(store, RIGHT, T0 + 15 * MINUTE)
         assert runs(store) == [*range(1, 11), 13, 14]
 
-    def test_a_schedule_that_ended_under_the_wrong_clock_goes_on(self, store: Store) -> None:
+    def test_a_schedule_that_ended_under_the_wrong_clock_continues(self, store: Store) -> None:
         fired_ahead(store, end=T0 + 5 * MINUTE)
         assert read_schedule(store).next_at is None
         repaired(store)
@@ -237,7 +237,7 @@ class TestMadeUnderAWrongClock:
         assert runs(store) == [1, 2, 3]
 
     def test_a_pause_that_ended_by_itself_stays_skipped(self, store: Store) -> None:
-        """It was meant to last until then."""
+        """By the right clock, its end is still to come."""
         schedule = add_schedule(store)
         change_schedule(store, pause(schedule, T0, reason="", by="", until=T0 + 8 * MINUTE))
         fire_due(store, now=WRONG)
@@ -253,13 +253,13 @@ class TestWhatIsNoWrongClock:
         assert not is_ahead_of_clock(schedule, T0 - SECOND)
         assert repair_edit(store, now=T0 + MINUTE - SECOND) is None
 
-    def test_jobs_that_were_made_ahead(self, store: Store) -> None:
+    def test_jobs_that_were_created_early(self, store: Store) -> None:
         add_schedule(store, lookahead=HOUR)
         fire_due(store, now=T0)
         assert repair_edit(store, now=T0 + SECOND) is None
 
     def test_a_zone_in_which_the_local_day_has_had_its_run(self, store: Store) -> None:
-        """It waits for a later time, and nothing was decided there."""
+        """It waits for a later time, and its ledger has nothing after now."""
         nine = "cron 0 9 * * *"
         add_schedule(store, trigger=nine, tz="Europe/Paris")
         fire_due(store, now=T0 + 8 * HOUR)
@@ -272,7 +272,7 @@ class TestWhatIsNoWrongClock:
 
 
 class TestLookaheadAndTheClock:
-    def test_jobs_made_ahead_are_untouched(self, store: Store) -> None:
+    def test_jobs_created_early_are_not_changed(self, store: Store) -> None:
         add_schedule(store, lookahead=20 * MINUTE, overlap="allow", grace=2 * HOUR)
         while fire_due(store, now=T0):
             pass
@@ -297,8 +297,8 @@ class TestLookaheadAndTheClock:
 
     @pytest.mark.parametrize("is_fired", [0, 1], ids=["only claimed", "fired and claimed"])
     @pytest.mark.parametrize("catchup", ["latest", "skip"])
-    def test_what_was_made_ahead_and_skipped_as_late_runs(self, store: Store, catchup: str, is_fired: int) -> None:
-        """A worker by the wrong clock took the jobs of the true time for late ones."""
+    def test_a_job_created_early_and_skipped_as_late_runs(self, store: Store, catchup: str, is_fired: int) -> None:
+        """By the wrong clock, a worker decided that the jobs of the true time were late."""
         add_schedule(store, lookahead=15 * MINUTE, overlap="allow", catchup=catchup, grace=30 * SECOND)
         fire_due(store, now=T0)
         if is_fired:
@@ -312,7 +312,7 @@ class TestLookaheadAndTheClock:
         done = [job for job in all_jobs(store) if job.state is State.SUCCEEDED]
         assert sorted((job.fire_at or 0) - T0 for job in done) == [minute * MINUTE for minute in range(1, 20)]
 
-    def test_what_was_made_ahead_and_not_touched_needs_no_repair(self, store: Store) -> None:
+    def test_a_job_created_early_and_not_claimed_needs_no_repair(self, store: Store) -> None:
         add_schedule(store, lookahead=15 * MINUTE, overlap="allow", grace=2 * HOUR)
         fire_due(store, now=T0)
         run_all(store, now=WRONG)
@@ -333,7 +333,7 @@ class TestLookaheadAndTheClock:
 
 class TestClockWronglySetBack:
     def test_nothing_runs_twice(self, store: Store) -> None:
-        """The clock is ten minutes behind for two, and is taken for one that was ahead."""
+        """The clock is ten minutes behind for two minutes, and upkeep treats it as one that was ahead."""
         add_schedule(store)
         fire_through(store, T0 + MINUTE, T0 + 20 * MINUTE)
         before = runs(store)
@@ -345,7 +345,7 @@ class TestClockWronglySetBack:
 
 
 def moved_job(store: Store, job_id: str, *, now: int = RIGHT) -> Job:
-    """What upkeep does about one waiting job after the clock was set right."""
+    """The repair of one waiting job after the clock was set right."""
     change = repair_job(read(store, job_id), now)
     assert change is not None
     assert store.change_jobs([change], now=now) == []
@@ -435,14 +435,14 @@ class TestDelaysUnderAWrongClock:
             assert succeed(store, first, now=RIGHT) == []
         assert ids(claim(store, 10, now=RIGHT)) == [second]
 
-    def test_a_job_made_ahead_under_the_wrong_clock_waits_for_its_time(self, store: Store) -> None:
+    def test_a_job_created_early_under_the_wrong_clock_waits_for_its_time(self, store: Store) -> None:
         add_schedule(store, lookahead=HOUR)
         fire_due(store, now=WRONG)
         waiting = [job for job in all_jobs(store) if job.run_at > WRONG]
         assert waiting
         assert [repair_job(job, RIGHT) for job in waiting] == [None] * len(waiting)
 
-    def test_a_job_that_moved_on_is_left_alone(self, store: Store) -> None:
+    def test_a_job_that_changed_meanwhile_is_not_changed(self, store: Store) -> None:
         job_id = add_job(store, delay=10 * MINUTE, now=WRONG)
         change = repair_job(read(store, job_id), RIGHT)
         assert change is not None
@@ -457,7 +457,7 @@ class TestDelaysUnderAWrongClock:
 
 class TestLeasesUnderAWrongClock:
     def test_a_lease_is_shortened_in_the_name_of_its_holder(self, store: Store) -> None:
-        """Its worker died ten minutes ahead of the true time; nobody would have its job until then."""
+        """Its worker died while the clock was ten minutes ahead; no other worker would get its job until then."""
         job = running_job(store, now=WRONG)
         assert is_lease_ahead(read(store, job.id), WRONG)
         assert store.expired_jobs(10, now=RIGHT + LEASE) == []
@@ -469,10 +469,10 @@ class TestLocksUnderAWrongClock:
     @pytest.fixture(autouse=True)
     def is_concerned(self, store: Store) -> None:
         if store.features.has_lease_clock:
-            pytest.skip("the locks of this store go by a clock that nobody can set")
+            pytest.skip("the locks of this store use a clock that cannot be set")
 
     def test_a_lock_is_free_a_whole_term_after_somebody_wants_it(self, store: Store) -> None:
-        """Its owner may live, so it keeps the lock for the time that it asked for, counted from now."""
+        """Its owner may be alive, so it keeps the lock for the time that it requested, counted from now."""
         assert store.change_lock("report", "acquire", "ann", MINUTE, now=WRONG) is not None
         assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT) is None
         assert store.change_lock("report", "acquire", "bob", MINUTE, now=RIGHT + MINUTE - 1) is None

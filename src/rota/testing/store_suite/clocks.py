@@ -1,4 +1,4 @@
-"""The store's clock: `now=` decides where it is given, the store's own clock where it is not; never the caller's."""
+"""Tests that `now=` decides if it is given, and the store's own clock otherwise, never the caller's clock."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TestInjectedClock:
         assert claim(store, now=far + HOUR - 1) == []
         assert [job.id for job in claim(store, now=far + HOUR)] == [job_id]
 
-    def test_an_injected_instant_decides_which_lease_has_run_out(self, store: Store) -> None:
-        """By the store's own clock this lease ran out long ago."""
+    def test_an_injected_instant_decides_which_lease_has_expired(self, store: Store) -> None:
+        """By the store's own clock this lease expired long ago."""
         running_job(store, now=T0)
         assert store.expired_jobs(10, now=T0 + LEASE - 1) == []
 
@@ -35,7 +35,7 @@ class TestInjectedClock:
         assert store.due_schedules(10, now=T0 + 3).now == T0 + 3
         assert store.record_heartbeat(a_node(), now=T0 + 4) == T0 + 4
 
-    def test_an_hour_passes_when_it_is_told(self, store: Store) -> None:
+    def test_an_hour_passes_when_it_is_injected(self, store: Store) -> None:
         add_schedule(store, overlap="allow")
         for minute in range(61):
             fire_due(store, now=T0 + minute * MINUTE)

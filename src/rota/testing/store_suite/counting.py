@@ -1,4 +1,4 @@
-"""Counting jobs that match a filter, up to a limit; and the failures of a time, the last first."""
+"""Tests counts of jobs that match a filter, up to a limit, and lists of failures, newest first."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class TestCountingJobs:
 
 
 def _fill(store: Store) -> None:
-    """Jobs of two queues, two tasks and three hours; some wait, some run, some succeeded, some failed."""
+    """Add jobs of two queues, two tasks and three hours: waiting, running, succeeded and failed."""
     for now, queue, task in product((T0, T0 + HOUR, T0 + 2 * HOUR), "ab", ("mail.send", "pay")):
         add(store, *(a_job(queue=queue, task=task) for _ in range(2)), now=now)
     for number, job in enumerate(claim(store, 18, queues=("a", "b"), now=T0 + 2 * HOUR)):

@@ -1,4 +1,4 @@
-"""Due schedules: what a scheduler must look at now, and when it must look again."""
+"""Tests due schedules: what a scheduler must read now, and when it must read again."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class TestPausesWithAnEnd:
         (fired,) = fire_due(store, now=T0 + 5 * MINUTE)
         schedule = read_schedule(store)
         assert (fired.is_accepted, fired.jobs, fired.skipped) == (True, [], 4)
-        assert (schedule.pause, schedule.next_at) == (None, T0 + 5 * MINUTE)  # the very end is no longer paused
+        assert (schedule.pause, schedule.next_at) == (None, T0 + 5 * MINUTE)  # the end itself is no longer paused
         assert [(line.count, line.reason) for line in ledger(store)] == [(4, "paused by ann: rest")]
 
 

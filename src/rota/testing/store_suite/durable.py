@@ -1,4 +1,4 @@
-"""For stores with features.is_durable: everything is there when the store is opened again."""
+"""Tests stores with features.is_durable: everything is there when the store is opened again."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class TestDurableStore:
 
 
 def _read_until_closed(store: Store, begun: Barrier) -> str:
-    """List jobs again and again; what the store says when it is closed."""
+    """List jobs until the store is closed; return its error."""
     begun.wait()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Early firings: recorded a moment before their time, for a claim at that time, if nothing stands in their way."""
+"""Tests firings that are recorded before their time, for a claim on time, if nothing prevents them."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 FIRST, SECOND = T0 + MINUTE, T0 + 2 * MINUTE
-MOMENT = 20_000  # microseconds
+EARLY_BY = 20_000  # microseconds
 
 
 class TestFiringEarly:
     def test_its_job_waits_for_its_time(self, store: Store) -> None:
         add_schedule(store)
-        fired = fire_early(store, FIRST, now=FIRST - MOMENT)
+        fired = fire_early(store, FIRST, now=FIRST - EARLY_BY)
         (job,) = all_jobs(store)
         assert (fired.is_accepted, fired.jobs, fired.skipped) == (True, [job.id], 0)
         assert (job.state, job.run_at, job.fire_at, job.created_at) == (
             State.SCHEDULED,
             FIRST,
             FIRST,
-            FIRST - MOMENT,
+            FIRST - EARLY_BY,
         )
         assert claim(store, now=FIRST - 1) == []
 
     def test_it_is_claimed_at_its_time(self, store: Store) -> None:
         add_schedule(store)
-        (job_id,) = fire_early(store, FIRST, now=FIRST - MOMENT).jobs
+        (job_id,) = fire_early(store, FIRST, now=FIRST - EARLY_BY).jobs
         job = claim_one(store, now=FIRST)
         assert (job.id, job.started_at) == (job_id, FIRST)
         succeed(store, job, now=FIRST)
         assert history(store, job_id) == [State.SCHEDULED, State.QUEUED, State.RUNNING, State.SUCCEEDED]
 
-    def test_the_schedule_goes_on(self, store: Store) -> None:
+    def test_the_schedule_continues(self, store: Store) -> None:
         before = add_schedule(store)
-        fire_early(store, FIRST, now=FIRST - MOMENT)
+        fire_early(store, FIRST, now=FIRST - EARLY_BY)
         after = read_schedule(store)
         assert (after.version, after.run_count) == (before.version + 1, 1)
         assert (after.fired_through, after.next_at) == (FIRST, SECOND)
         assert store.due_schedules(10, now=FIRST).schedules == []
 
-    def test_workers_are_told_when_it_is_due(self, store: Store) -> None:
+    def test_workers_learn_when_it_is_due(self, store: Store) -> None:
         add_schedule(store)
-        fire_early(store, FIRST, now=FIRST - MOMENT)
+        fire_early(store, FIRST, now=FIRST - EARLY_BY)
         ask = Exchange(holder=WORKER, queues=("default",), want=1, lease_for=LEASE)
-        assert store.exchange(ask, now=FIRST - MOMENT + 1).next_due_at == FIRST
+        assert store.exchange(ask, now=FIRST - EARLY_BY + 1).next_due_at == FIRST
         assert queue_info(store).counts[State.SCHEDULED] == 1
 
     def test_who_fires_on_time_finds_it_done(self, store: Store) -> None:
         add_schedule(store)
         late = planned(store, now=FIRST)
-        fire_early(store, FIRST, now=FIRST - MOMENT)
+        fire_early(store, FIRST, now=FIRST - EARLY_BY)
         assert not store.fire([late], now=FIRST)[0].is_accepted
         assert len(all_jobs(store)) == 1
 
@@ -84,7 +84,7 @@ class TestFiringEarly:
         names = [f"tick-{number}" for number in range(30)]
         for name in names:
             add_schedule(store, name, overlap="skip" if name[-1] in "13579" else "allow")
-        fired = store.fire([planned_early(store, FIRST, name) for name in names], now=FIRST - MOMENT)
+        fired = store.fire([planned_early(store, FIRST, name) for name in names], now=FIRST - EARLY_BY)
         assert [one.is_accepted for one in fired] == [True] * 30
         assert [job.schedule_id for job in claim(store, 100, now=FIRST)] == names
 
@@ -92,11 +92,11 @@ class TestFiringEarly:
 class TestSomethingInTheWay:
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
     def test_a_live_job_puts_it_off(self, store: Store, overlap: str) -> None:
-        """Whether it overlaps is for its own time to tell."""
+        """Whether it overlaps is decided at its own time."""
         add_schedule(store, overlap=overlap)
         fire(store, now=FIRST)
         before, job = read_schedule(store), claim_one(store, now=FIRST)
-        fired = fire_early(store, SECOND, now=SECOND - MOMENT)
+        fired = fire_early(store, SECOND, now=SECOND - EARLY_BY)
         assert (fired.is_accepted, fired.jobs, fired.skipped) == (False, [], 0)
         assert (read_schedule(store), ids(all_jobs(store))) == (before, [job.id])
         assert len(ledger(store)) == 1
@@ -106,7 +106,7 @@ class TestSomethingInTheWay:
         add_schedule(store)
         fire(store, now=FIRST)
         job = claim_one(store, now=FIRST)
-        assert not fire_early(store, SECOND, now=SECOND - MOMENT).is_accepted
+        assert not fire_early(store, SECOND, now=SECOND - EARLY_BY).is_accepted
         succeed(store, job, now=SECOND - 1)
         assert len(fire(store, now=SECOND).jobs) == 1
 
@@ -114,7 +114,7 @@ class TestSomethingInTheWay:
         add_schedule(store, overlap="allow")
         fire(store, now=FIRST)
         claim_one(store, now=FIRST)
-        assert len(fire_early(store, SECOND, now=SECOND - MOMENT).jobs) == 1
+        assert len(fire_early(store, SECOND, now=SECOND - EARLY_BY).jobs) == 1
         assert claim_one(store, now=SECOND).fire_at == SECOND
 
     def test_of_a_batch_only_that_one_is_put_off(self, store: Store) -> None:
@@ -125,7 +125,7 @@ class TestSomethingInTheWay:
         for job in (first, last):
             succeed(store, job, now=FIRST)
         firings = [planned_early(store, SECOND, name) for name in ("a", "b", "c")]
-        assert [fired.is_accepted for fired in store.fire(firings, now=SECOND - MOMENT)] == [True, False, True]
+        assert [fired.is_accepted for fired in store.fire(firings, now=SECOND - EARLY_BY)] == [True, False, True]
         assert read_schedule(store, "b").next_at == SECOND
         assert [job.schedule_id for job in claim(store, 3, now=SECOND)] == ["a", "c"]
         assert read(store, busy.id).state is State.RUNNING
@@ -133,22 +133,22 @@ class TestSomethingInTheWay:
     def test_somebody_who_was_first_refuses_it(self, store: Store) -> None:
         add_schedule(store)
         mine, theirs = planned_early(store, FIRST), planned_early(store, FIRST)
-        assert store.fire([mine], now=FIRST - MOMENT)[0].is_accepted
-        assert not store.fire([theirs], now=FIRST - MOMENT)[0].is_accepted
+        assert store.fire([mine], now=FIRST - EARLY_BY)[0].is_accepted
+        assert not store.fire([theirs], now=FIRST - EARLY_BY)[0].is_accepted
         assert len(all_jobs(store)) == 1
 
 
 class TestChangesInBetween:
     def test_a_schedule_that_is_disabled_before_its_time_revokes_the_job(self, store: Store) -> None:
         add_schedule(store)
-        (job_id,) = fire_early(store, FIRST, now=FIRST - MOMENT).jobs
+        (job_id,) = fire_early(store, FIRST, now=FIRST - EARLY_BY).jobs
         change_schedule(store, disable(read_schedule(store), FIRST - 1), now=FIRST - 1)
         assert claim(store, now=FIRST) == []
         assert read(store, job_id).state is State.CANCELLED
 
     def test_one_that_is_paused_before_its_time_revokes_the_job(self, store: Store) -> None:
         add_schedule(store)
-        (job_id,) = fire_early(store, FIRST, now=FIRST - MOMENT).jobs
+        (job_id,) = fire_early(store, FIRST, now=FIRST - EARLY_BY).jobs
         edit = pause(read_schedule(store), FIRST - 1, reason="stocktaking", by="ann", until=None)
         change_schedule(store, edit, now=FIRST - 1)
         assert claim(store, now=FIRST) == []
@@ -156,7 +156,7 @@ class TestChangesInBetween:
 
     def test_the_next_occurrence_meets_it_as_any_other(self, store: Store) -> None:
         add_schedule(store)
-        fire_early(store, FIRST, now=FIRST - MOMENT)
+        fire_early(store, FIRST, now=FIRST - EARLY_BY)
         job = claim_one(store, now=FIRST)
         assert fire(store, now=SECOND).skipped == 1
         assert succeed(store, job, now=SECOND) == []

@@ -1,4 +1,4 @@
-"""Firing: each occurrence makes exactly one job, in one step with the schedule's advance, guarded by its version."""
+"""Tests firings: each occurrence makes one job, in one step with the schedule's advance, guarded by its version."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TestFiring:
         assert all_jobs(store) == []
 
     def test_a_schedule_of_the_same_name_does_not_fire_for_one_that_is_gone(self, store: Store) -> None:
-        """Removed and made again between plan and fire: nothing at or before its beginning may happen."""
+        """It was removed and made again between plan and fire: no time at or before its creation may fire."""
         old = add_schedule(store)
         stale = planned(store, now=T0 + MINUTE)
         change_schedule(store, remove(old, T0 + HOUR), now=T0 + HOUR)
@@ -123,8 +123,8 @@ class TestFiring:
         assert [(fired.schedule_id, fired.is_accepted) for fired in answers] == [("a", True), ("b", False), ("c", True)]
         assert {job.schedule_id for job in all_jobs(store)} == {"a", "c"}
 
-    def test_places_in_line_go_by_the_order_of_firings(self, store: Store) -> None:
-        """Whatever each of them meets: a job that is live, one that was missed before, or nothing."""
+    def test_positions_follow_the_order_of_firings(self, store: Store) -> None:
+        """Also if one of them overlaps with a live job, or makes up for a missed time."""
         names = ("plain", "busy", "late", "plain too")
         for name in names:
             add_schedule(store, name, overlap="queue" if name == "busy" else "allow", catchup="all")
@@ -199,7 +199,7 @@ class TestMaxRuns:
         assert len(all_jobs(store)) == 2
         assert read_schedule(store).next_at is None
 
-    def test_one_firing_makes_no_more_than_is_left(self, store: Store) -> None:
+    def test_one_firing_makes_no_more_than_are_allowed(self, store: Store) -> None:
         add_schedule(store, max_runs=3, overlap="allow", catchup="all")
         assert len(fire(store, now=T0 + 10 * MINUTE).jobs) == 3
         assert read_schedule(store).next_at is None
@@ -218,7 +218,7 @@ class TestMaxRuns:
 
 
 class TestDoneDates:
-    """A local date that its trigger made a job for is done, whatever wall time the schedule gets."""
+    """A local date for which its trigger made a job is done, whatever wall time the schedule gets later."""
 
     def test_the_last_time_that_made_a_job_is_kept(self, store: Store) -> None:
         add_schedule(store, key="k")
@@ -303,7 +303,7 @@ class TestCatchUp:
         assert (len(fired.jobs), fired.skipped) == (3, 57)
         assert ledger(store)[0].count == 57
 
-    def test_a_long_catch_up_goes_on_in_the_next_round(self, store: Store) -> None:
+    def test_a_long_catch_up_continues_in_the_next_round(self, store: Store) -> None:
         add_schedule(store, catchup="all", catchup_limit=1000, overlap="allow")
         now = T0 + (MOST_JOBS + 20) * MINUTE + 1
         rounds = [len(fire_due(store, now=now)[0].jobs) for _ in range(2)]

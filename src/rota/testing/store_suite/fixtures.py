@@ -1,4 +1,4 @@
-"""The one fixture that the tests ask for. What it is made from, `make_store`, is the store author's to give."""
+"""Provides the fixture `store`. The author of a store writes `make_store`, from which it is made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(make_store: Callable[[], Store]) -> Iterator[Store]:
-    """A handle of its own, open until the end of the block."""
+    """A new handle, open until the end of the block."""
     handle = make_store()
     handle.open()
     try:
@@ -28,7 +28,7 @@ def opened(make_store: Callable[[], Store]) -> Iterator[Store]:
 
 @pytest.fixture
 def store(make_store: Callable[[], Store]) -> Iterator[Store]:
-    """An open, empty store. When a test is over, whatever it did, the store must still be sound."""
+    """An open, empty store, which is checked as a whole after the test."""
     with opened(make_store) as handle:
         yield handle
         check_store(handle)

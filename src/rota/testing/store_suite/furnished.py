@@ -1,4 +1,4 @@
-"""A store with something of everything in it, and all of that read back: what a move must carry."""
+"""Fills a store with some of everything and reads all of it back, for tests of what a copy must carry."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 PARTS: tuple[Part, ...] = ("entries", "audit_records", "schedules", "occurrences", "jobs", "logs", "queues", "locks")
 QUEUES = ("default", "mail", "slow", "many", "paused")
-LATER = T0 + HOUR  # all that furnish() does is over by then, but for delays and leases
+LATER = T0 + HOUR  # what furnish() does is over by then, except for delays and leases
 
 
 def furnish(store: Store) -> None:
-    """Jobs of every state with a past, schedules, their records, logs, queues and locks."""
+    """Add jobs of every state with a history, schedules, their records, logs, queues and locks."""
     _ended_jobs(store)
     _schedules(store)
     _records(store)
@@ -51,7 +51,7 @@ def furnish(store: Store) -> None:
 
 
 def furnish_by_load(store: Store) -> None:
-    """The same as furnish(), in a few calls: for tests that are not about how it came to be."""
+    """The same as furnish(), in a few calls, for tests to which the operations do not matter."""
     source = MemoryStore()
     furnish(source)
     copy_all(source, store)
@@ -76,12 +76,12 @@ def dumped(store: Store, part: Part, *, limit: int = 500) -> list[Any]:
 
 
 def copy_all(source: Store, target: Store, *, limit: int = 500) -> int:
-    """Load everything; how much of it was new."""
+    """Load everything; return how many records were new."""
     return sum(target.load(records) for records in everything(source, limit=limit).values())
 
 
 def movable(store: Store) -> dict[Part, list[Record]]:
-    """Everything, without what a move may change: places in line, the ends of leases, and the order of small parts."""
+    """Everything, without what a copy may change: positions, the ends of leases, and the order of small parts."""
     parts = everything(store)
     small: tuple[Part, ...] = ("entries", "audit_records", "schedules", "occurrences", "logs", "queues", "locks")
     ordered = {part: sorted(parts[part], key=msgspec.json.encode) for part in small}
@@ -89,7 +89,7 @@ def movable(store: Store) -> dict[Part, list[Record]]:
 
 
 def carried(job: Job) -> Job:
-    """What of a job must arrive."""
+    """The fields of a job that a copy must carry."""
     return msgspec.structs.replace(job, seq=0, lease_until=None)
 
 
@@ -110,7 +110,7 @@ def _ended_jobs(store: Store) -> None:
 
 
 def _schedules(store: Store) -> None:
-    """One with a line of held jobs, one with records of all kinds, one paused, one off, two with unique keys."""
+    """Add schedules: with a chain of held jobs, with all kinds of records, paused, disabled, two with unique keys."""
     add_schedule(store, "chained", catchup="all", overlap="queue", queue="many")
     fire(store, "chained", now=T0 + 3 * MINUTE + 1)
     add_schedule(store, "recorded", catchup="skip", queue="slow", description="Zürich")
@@ -119,7 +119,7 @@ def _schedules(store: Store) -> None:
         job = claim_one(store, queues=("slow",), now=T0 + minute * MINUTE)
         assert succeed(store, job, now=T0 + minute * MINUTE + 1, keep=minute == 12) == []
     for minute in (13, 14):
-        fire(store, "recorded", now=T0 + minute * MINUTE)  # the first is live still when the second is due
+        fire(store, "recorded", now=T0 + minute * MINUTE)  # the first is still live when the second is due
     add_schedule(store, "resting")
     until = T0 + 2 * HOUR
     change_schedule(store, pause(read_schedule(store, "resting"), T0, reason="rest", by="ann", until=until))

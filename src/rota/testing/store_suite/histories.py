@@ -1,4 +1,4 @@
-"""Histories: every change of state is exactly one line, in the same write, along the lawful moves."""
+"""Tests histories: every change of state is one entry, written with the change, along the allowed moves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TestHistories:
             (State.SUCCEEDED, T0 + 2),
         ]
 
-    def test_every_move_of_a_long_life_is_one_line(self, store: Store) -> None:
+    def test_every_move_of_a_long_life_is_one_entry(self, store: Store) -> None:
         job_id = add_job(store, delay=MINUTE)
         job = claim_one(store, now=T0 + MINUTE)
         settle_job(store, job, Failed("boom"), now=T0 + MINUTE, retries=3)
@@ -75,7 +75,7 @@ class TestHistories:
         enqueue_at = "2026-01-01T00:00:10Z"
         assert line.data == {"enqueue_at": enqueue_at, "cause": "retry", "error": "boom: 東京\nTraceback"}
 
-    def test_every_line_of_a_long_life_has_a_reason_and_data(self, store: Store) -> None:
+    def test_every_entry_of_a_long_life_has_a_reason_and_data(self, store: Store) -> None:
         first = add_job(store, queue="mail", priority=3)
         held = add_job(store, queue="mail", waits_for=first)
         job = claim_one(store, queues=("mail",))
@@ -104,7 +104,7 @@ class TestHistories:
         assert (line.state, line.reason) == (SCHEDULED, "enqueued by ann")
         assert line.data == {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay", "delay": 60.0}
 
-    def test_what_was_made_ahead_says_when_it_is_due(self, store: Store) -> None:
+    def test_a_job_created_early_says_when_it_is_due(self, store: Store) -> None:
         add_schedule(store, lookahead=2 * MINUTE)
         made = fire(store, now=T0 + 1).jobs[0]
         (line,) = history_of(read(store, made))
@@ -140,7 +140,7 @@ class TestHistories:
         assert (line.state, line.reason) == (SCHEDULED, "retried by ann")
         assert line.data == {"enqueue_at": "2026-01-01T00:01:00Z", "cause": "delay"}
 
-    def test_a_refused_write_leaves_no_line(self, store: Store) -> None:
+    def test_a_refused_write_leaves_no_entry(self, store: Store) -> None:
         job_id = add_job(store)
         job = claim_one(store)
         succeed(store, job, holder=RIVAL)

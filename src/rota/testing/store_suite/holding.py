@@ -1,4 +1,4 @@
-"""Held jobs: they wait for another job to end, and are ready in the step in which it does."""
+"""Tests held jobs: they wait for another job to end, and are released in the same step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ENDS: list[Outcome] = [Succeeded(), Failed("boom", may_retry=False), Stopped("en
 
 
 def settle_and_claim(store: Store, jobs: list[Job], *, want: int = 9, now: int = T0) -> list[Job]:
-    """End these and take what is next, in one exchange."""
+    """Settle these and claim the next, in one exchange."""
     changes = [settle(job, Succeeded(), a_policy(), now, 0.0) for job in jobs]
     reply = store.exchange(Exchange(holder=WORKER, settled=changes, want=want), now=now)
     assert reply.refused == []
@@ -66,7 +66,7 @@ class TestHeldJobs:
         held = add_job(store, waits_for=first.id)
         assert ids(settle_and_claim(store, [first])) == [held]
 
-    def test_a_claim_that_releases_jobs_takes_them_where_they_stand_in_line(self, store: Store) -> None:
+    def test_a_claim_that_releases_jobs_claims_them_in_order(self, store: Store) -> None:
         first = running_job(store)
         older = add_job(store)
         held = [add_job(store, waits_for=first.id) for _ in range(2)]
@@ -75,7 +75,7 @@ class TestHeldJobs:
         best = add_job(store, priority=2, waits_for=first.id)
         assert ids(settle_and_claim(store, [first])) == [best, better, older, *held, younger]
 
-    def test_a_claim_that_releases_jobs_leaves_the_last_in_line(self, store: Store) -> None:
+    def test_a_claim_that_releases_jobs_leaves_the_last_in_the_queue(self, store: Store) -> None:
         first = running_job(store)
         older = add_job(store)
         held = [add_job(store, waits_for=first.id) for _ in range(3)]
@@ -84,7 +84,7 @@ class TestHeldJobs:
         assert ids(settle_and_claim(store, [first], want=3, now=T0 + MINUTE)) == [younger, older, held[0]]
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [*held[1:], due]
 
-    def test_jobs_of_several_that_end_at_once_are_one_line(self, store: Store) -> None:
+    def test_jobs_released_by_several_ends_are_one_queue(self, store: Store) -> None:
         firsts = [running_job(store) for _ in range(2)]
         held = [add_job(store, waits_for=firsts[n % 2].id) for n in range(4)]
         assert ids(settle_and_claim(store, firsts[::-1])) == held
@@ -96,7 +96,7 @@ class TestHeldJobs:
         assert ids(settle_and_claim(store, [first])) == [mine]
         assert ids(claim(store, queues=("other",))) == [held]
 
-    def test_a_release_is_one_line(self, store: Store) -> None:
+    def test_a_release_is_one_entry(self, store: Store) -> None:
         first = running_job(store)
         held = add_job(store, waits_for=first.id)
         succeed(store, first, now=T0 + MINUTE)
@@ -116,7 +116,7 @@ class TestHeldJobs:
         cancel_waiting(store, first)
         assert read(store, held).state is State.QUEUED
 
-    def test_a_parked_job_releases(self, store: Store) -> None:
+    def test_a_job_that_fails_by_deaths_releases(self, store: Store) -> None:
         first = running_job(store)
         held = add_job(store, waits_for=first.id)
         for n in (1, 2, 3):
@@ -167,7 +167,7 @@ class TestHeldJobs:
         assert history(store, held) == [State.HELD, State.CANCELLED]
 
 
-class TestLinesOfHeldJobs:
+class TestChainsOfHeldJobs:
     def test_a_job_behind_a_cancelled_one_waits_for_what_that_one_waited_for(self, store: Store) -> None:
         first = running_job(store)
         second = add_job(store, waits_for=first.id)
@@ -195,7 +195,7 @@ class TestLinesOfHeldJobs:
 
 
 class TestWaitingForWhatHasEnded:
-    """Nothing may be stuck: a job that waits for what will never end again would wait for ever."""
+    """No job may be stuck behind one that will not end again."""
 
     def test_a_job_that_waits_for_an_ended_job_is_ready_at_once(self, store: Store) -> None:
         ended = succeeded_job(store)

@@ -1,4 +1,4 @@
-"""Unique keys over time: when they become free again, and keys that hold for a period."""
+"""Tests unique keys over time: when they become free again, and keys that hold for a period."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class TestKeysForAPeriod:
         assert add_job(store, key="k", now=T0 + 2 * HOUR) == first
 
     def test_a_late_retry_by_hand_never_gives_one_key_to_two_live_jobs(self, store: Store) -> None:
-        """The retry was decided while the ended job still had its key; meanwhile another has taken it."""
+        """The retry was decided while the ended job still had its key. Meanwhile another job has got it."""
         first = cancelled_job(store, key="k", key_for=MINUTE)
         retry = retry_by_hand(read(store, first), T0 + HOUR, "again")
         second = add_job(store, key="k", now=T0 + HOUR)

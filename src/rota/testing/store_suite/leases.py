@@ -1,4 +1,4 @@
-"""Leases: a worker renews exactly what it names, hears what it lost, and what it was asked to stop."""
+"""Tests leases: a worker renews those that it names, and learns which it lost and which jobs are to stop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TestExtendingLeases:
         assert history_of(kept) == history_of(job)
 
     def test_exactly_the_listed_leases_are_extended(self, store: Store) -> None:
-        """A claim whose reply was lost must run out by itself."""
+        """The lease of a claim whose reply was lost must expire."""
         add(store, a_job(), a_job())
         known, unknown = claim(store, 2)
         store.extend_leases(WORKER, [(known.id, known.lease_no)], HOUR, now=AT)
@@ -66,8 +66,8 @@ class TestExtendingLeases:
         store.extend_leases(WORKER, [(job.id, job.lease_no)], SECOND, now=T0 + 1)
         assert read(store, job.id).lease_until == T0 + 1 + SECOND
 
-    def test_the_end_of_a_lease_goes_by_the_stores_clock(self, store: Store) -> None:
-        """Whatever clock a store measures leases with: readers compare the end with the present time."""
+    def test_the_stores_clock_decides_when_a_lease_ends(self, store: Store) -> None:
+        """A store may measure leases by another clock, but readers compare the end with the store's time."""
         add_job(store)
         ask = Exchange(holder=WORKER, want=1, queues=("default",), lease_for=HOUR)
         (job,) = store.exchange(ask, now=None).claimed
@@ -116,19 +116,19 @@ class TestLostLeases:
 
 
 class TestCancelRequests:
-    def test_a_worker_hears_which_jobs_to_stop_and_why(self, store: Store) -> None:
+    def test_a_worker_learns_which_jobs_to_stop_and_why(self, store: Store) -> None:
         add(store, a_job(), a_job())
         asked, other = claim(store, 2)
         assert store.request_cancels([asked.id], "by ann", now=AT) == [asked.id]
         reply = store.extend_leases(WORKER, [(asked.id, 1), (other.id, 1)], LEASE, now=AT)
         assert (reply.lost, reply.cancels) == ([], {asked.id: "by ann"})
 
-    def test_a_worker_hears_of_jobs_that_it_did_not_list(self, store: Store) -> None:
+    def test_a_worker_learns_of_jobs_that_it_did_not_list(self, store: Store) -> None:
         job = running_job(store)
         store.request_cancels([job.id], "by ann", now=AT)
         assert store.extend_leases(WORKER, [], LEASE, now=AT).cancels == {job.id: "by ann"}
 
-    def test_a_worker_hears_nothing_of_other_workers_jobs(self, store: Store) -> None:
+    def test_a_worker_learns_nothing_of_other_workers_jobs(self, store: Store) -> None:
         job = running_job(store)
         store.request_cancels([job.id], "by ann", now=AT)
         assert store.extend_leases(RIVAL, [], LEASE, now=AT).cancels == {}
@@ -153,7 +153,7 @@ class TestCancelRequests:
         assert asked == [running.id]
         assert read(store, waiting).cancel_reason is None
 
-    def test_a_job_that_has_stopped_is_told_no_more(self, store: Store) -> None:
+    def test_a_job_that_has_stopped_is_returned_no_more(self, store: Store) -> None:
         job = running_job(store)
         store.request_cancels([job.id], "enough", now=AT)
         succeed(store, job, now=AT)

@@ -1,4 +1,4 @@
-"""Listing jobs: filters, newest first, and pages that show each job once while others come and go."""
+"""Tests lists of jobs: filters, newest first, and pages that show each job once while jobs are added and deleted."""
 
 from __future__ import annotations
 
@@ -176,11 +176,11 @@ class TestPages:
 
 
 class TestFarApart:
-    """Lists whose jobs lie far from each other, behind many that do not belong to them."""
+    """Lists whose jobs are far apart, with many others between them."""
 
     @pytest.fixture
     def added(self, store: Store) -> list[Job]:
-        """3,000 jobs of a few kinds, the rare ones first, in every state that a job comes to; the newest first."""
+        """Add 3,000 jobs of a few kinds, the rare ones first, in every state; return them newest first."""
         rare = [a_job(task=f"rare.{n % 3}", queue="aside" if n % 2 else "default", priority=n % 4) for n in range(12)]
         later = [a_job(task="rare.0", delay=HOUR) for _ in range(3)]
         first = add_job(store, now=T0, task="rare.2")
@@ -216,11 +216,11 @@ class TestFarApart:
 
 
 class TestAddedTogether:
-    """Lists of a task whose jobs came in batches, mixed with others and alone, and went one by one."""
+    """Lists of a task whose jobs were added in mixed batches and alone, and deleted one by one."""
 
     @pytest.fixture
     def added(self, store: Store) -> list[str]:
-        """Three batches of two tasks each, with one job alone behind every batch; the oldest first."""
+        """Add three batches of two tasks each, and one job alone after each; return them oldest first."""
         made: list[str] = []
         for number in range(3):
             made += add(store, *[a_job(task="ab"[n % 3 == number], queue="xy"[n % 2]) for n in range(40)])
@@ -260,7 +260,7 @@ class TestAddedTogether:
 
 
 def _dumped(store: Store, size: int) -> list[Job]:
-    """All jobs, the oldest first, as they leave for another store."""
+    """All jobs, oldest first, as a copy reads them."""
     jobs: list[Any] = []
     page = store.dump("jobs", limit=size)
     jobs += page.items

@@ -1,4 +1,4 @@
-"""A store's own life: what it says of itself, and the choice of tests that fits what it says."""
+"""Tests a store's description of itself, and that its author chose the tests that fit it."""
 
 from __future__ import annotations
 

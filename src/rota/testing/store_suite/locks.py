@@ -1,4 +1,4 @@
-"""Locks: one owner at a time, by token; expired ones are free; every new owner has a higher number."""
+"""Tests locks: one owner at a time, by token; expired locks are free; each new owner has a higher number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs: what a job wrote, in order, with its duplicates."""
+"""Tests logs: the lines that a job wrote, in order, with duplicates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TestLogs:
         store.append_logs([a_line(first, "1"), a_line(second, "2"), a_line(first, "3")])
         assert (texts(store, first), texts(store, second)) == (["1", "3"], ["2"])
 
-    def test_a_reader_goes_on_where_it_stopped(self, store: Store) -> None:
+    def test_a_reader_continues_where_it_stopped(self, store: Store) -> None:
         job_id = add_job(store)
         store.append_logs([a_line(job_id, str(n)) for n in range(5)])
         first = store.list_logs(job_id, limit=2)

@@ -1,4 +1,4 @@
-"""Look-ahead: jobs made before their time, decided when they are due, and deleted when their schedule changes."""
+"""Tests jobs that are created before they are due: decided when due, and deleted when their schedule changes."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
 GRACE = MINUTE // 2
 
 
-def made_ahead(store: Store, **spec: Any) -> list[Job]:
-    """The jobs of the first three minutes, made at once; oldest first. None of them is late within the hour."""
+def created_early(store: Store, **spec: Any) -> list[Job]:
+    """Create the jobs of the first three minutes at once; oldest first. None of them is late within the hour."""
     add_schedule(store, **{"lookahead": SOON, "grace": HOUR, **spec})
     made = fire(store, now=T0).jobs
     return store.get_jobs(made)
 
 
 def kept_run(store: Store, **spec: Any) -> int:
-    """A daily schedule that moves from Tokyo to Paris and keeps the run that was announced; when that is."""
+    """A daily schedule that moves from Tokyo to Paris and keeps its announced run; return that time."""
     schedule = add_schedule(store, **{"trigger": "cron 0 9 * * *", "tz": "Asia/Tokyo", **spec})
     moved = msgspec.structs.replace(schedule.spec, tz="Europe/Paris")
     change_schedule(store, follow_spec(schedule, moved, T0 + 1, keeps_next=True), now=T0 + 1)
@@ -80,9 +80,9 @@ STOPS = [stop_paused, disable, remove, stop_retimed]
 stopping = pytest.mark.parametrize("stop", STOPS, ids=lambda stop: stop.__name__)
 
 
-class TestMakingAhead:
+class TestCreatingEarly:
     def test_coming_occurrences_are_made_as_scheduled_jobs(self, store: Store) -> None:
-        jobs = made_ahead(store)
+        jobs = created_early(store)
         assert [(job.state, job.fire_at, job.run_at) for job in jobs] == [
             (State.SCHEDULED, T0 + number * MINUTE, T0 + number * MINUTE) for number in (1, 2, 3)
         ]
@@ -94,7 +94,7 @@ class TestMakingAhead:
         assert len(fire(store, now=T0).jobs) == 2
 
     def test_the_next_one_is_made_when_it_comes_into_the_window(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         due_at = T0 + 4 * MINUTE - SOON + 1
         assert store.due_schedules(9, now=due_at - 1).next_due_at == due_at
         (fired,) = fire_due(store, now=due_at)
@@ -107,32 +107,32 @@ class TestMakingAhead:
         assert len(all_jobs(store)) == 3
 
     def test_they_become_ready_without_a_scheduler(self, store: Store) -> None:
-        made = made_ahead(store, overlap="allow")
+        made = created_early(store, overlap="allow")
         assert claim(store, 9, now=T0 + MINUTE - 1) == []
         assert ids(claim(store, 9, now=T0 + 3 * MINUTE)) == ids(made)
 
     def test_a_claim_says_when_the_next_is_due(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         job = claim_one(store, now=T0 + MINUTE)
         succeed(store, job, now=T0 + MINUTE)
         (waiting, *_) = sorted(all_jobs(store), key=lambda job: job.run_at)[1:]
         assert waiting.run_at == T0 + 2 * MINUTE
 
     def test_they_are_in_the_ledger(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         assert [line.outcome for line in ledger(store)] == ["scheduled"] * 3
 
 
-class TestJudgingAhead:
+class TestDecidingWhenDue:
     @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
     def test_one_that_is_due_takes_its_schedules_slot(self, store: Store, overlap: str) -> None:
-        first, *_ = made_ahead(store, overlap=overlap)
+        first, *_ = created_early(store, overlap=overlap)
         job = claim_one(store, now=T0 + MINUTE)
         assert (job.id, job.slot, job.key, job.waits_for) == (first.id, "tick", None, None)
         assert history(store, job.id) == [State.SCHEDULED, State.QUEUED, State.RUNNING]
 
     def test_an_overlap_is_skipped_when_it_is_due(self, store: Store) -> None:
-        first, second, _ = made_ahead(store, overlap="skip")
+        first, second, _ = created_early(store, overlap="skip")
         claim_one(store, now=T0 + MINUTE)
         assert claim(store, now=T0 + 2 * MINUTE) == []
         assert not is_kept(store, second.id)
@@ -142,20 +142,20 @@ class TestJudgingAhead:
         assert queue_info(store).counts == {"running": 1, "scheduled": 1}
         assert read(store, first.id).state is State.RUNNING
 
-    def test_one_that_is_skipped_goes_with_its_logs(self, store: Store) -> None:
-        _, second, _ = made_ahead(store, overlap="skip")
+    def test_one_that_is_skipped_is_deleted_with_its_logs(self, store: Store) -> None:
+        _, second, _ = created_early(store, overlap="skip")
         store.append_logs([a_line(second.id, "early")])
         claim(store, 9, now=T0 + 2 * MINUTE)
         assert not is_kept(store, second.id)
         assert store.list_logs(second.id) == []
 
     def test_it_runs_where_the_one_before_has_ended(self, store: Store) -> None:
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = created_early(store, overlap="skip")
         succeed(store, claim_one(store, now=T0 + MINUTE), now=T0 + MINUTE)
         assert ids(claim(store, now=T0 + 2 * MINUTE)) == [second.id]
 
     def test_an_overlap_is_held_and_released(self, store: Store) -> None:
-        _, second, third = made_ahead(store, overlap="queue")
+        _, second, third = created_early(store, overlap="queue")
         running = claim_one(store, now=T0 + MINUTE)
         assert claim(store, 9, now=T0 + 2 * MINUTE) == []
         held = read(store, second.id)
@@ -167,27 +167,27 @@ class TestJudgingAhead:
         assert history(store, second.id) == [State.SCHEDULED, State.HELD, State.QUEUED, State.RUNNING]
 
     def test_an_overlap_asks_the_one_before_to_stop(self, store: Store) -> None:
-        _, second, _ = made_ahead(store, overlap="cancel")
+        _, second, _ = created_early(store, overlap="cancel")
         running = claim_one(store, now=T0 + MINUTE)
         claim(store, now=T0 + 2 * MINUTE)
         assert read(store, running.id).cancel_reason == "replaced by the next occurrence"
         assert read(store, second.id).state is State.HELD
 
-    def test_the_schedule_hears_of_one_that_was_replaced_before_it_began(self, store: Store) -> None:
-        first, second, _ = made_ahead(store, overlap="cancel")
+    def test_the_schedule_shows_one_that_was_replaced_before_it_began(self, store: Store) -> None:
+        first, second, _ = created_early(store, overlap="cancel")
         assert ids(claim(store, 9, now=T0 + 2 * MINUTE)) == [second.id]
         last = read_schedule(store).last
         assert (last.job_id, last.status, last.finished_at) == (first.id, "cancelled", T0 + 2 * MINUTE)
         assert last.error == "replaced by the next occurrence"
 
     def test_several_that_are_due_at_once_are_decided_in_order(self, store: Store) -> None:
-        first, second, third = made_ahead(store, overlap="skip")
+        first, second, third = created_early(store, overlap="skip")
         assert ids(claim(store, 9, now=T0 + HOUR)) == [first.id]
         assert not is_kept(store, second.id)
         assert not is_kept(store, third.id)
 
     def test_the_policy_of_the_day_decides(self, store: Store) -> None:
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = created_early(store, overlap="skip")
         schedule = read_schedule(store)
         spec = msgspec.structs.replace(schedule.spec, overlap="queue")
         change_schedule(store, register(schedule, "tick", spec, schedule.origin, T0, fresh_id))
@@ -197,12 +197,12 @@ class TestJudgingAhead:
 
     def test_it_is_decided_once(self, store: Store) -> None:
         """A retry of it waits as any job does."""
-        made_ahead(store, overlap="skip")
+        created_early(store, overlap="skip")
         job = claim_one(store, now=T0 + MINUTE)
         assert read(store, job.id).waits_for is None
 
     def test_a_retry_of_one_that_was_held_is_not_decided(self, store: Store) -> None:
-        """It was behind another once, and says so for ever; it has its schedule's key now."""
+        """Its history shows that it was held. It has its schedule's key now."""
         add_schedule(store, overlap="queue")
         fire(store, now=T0 + MINUTE)
         first = claim_one(store, now=T0 + MINUTE)
@@ -220,9 +220,9 @@ class TestJudgingAhead:
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [held]
 
     def test_a_retry_of_one_that_was_cancelled_before_its_time_is_not_decided_after_it(self, store: Store) -> None:
-        """It was cancelled, and retried by hand when its time had come: that is a run of its own."""
+        """It was cancelled, and retried by hand after it was due: that is a separate run."""
         now = T0 + 2 * MINUTE
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = created_early(store, overlap="skip")
         claim_one(store, now=T0 + MINUTE)
         cancel_waiting(store, second.id, now=T0 + MINUTE)
         store.change_jobs([retry_by_hand(read(store, second.id), now, "by ann")], now=now)
@@ -231,7 +231,7 @@ class TestJudgingAhead:
         assert ids(claim(store, 9, now=T0 + HOUR)) == [second.id]
 
     def test_a_retry_before_its_time_is_decided_when_that_comes(self, store: Store) -> None:
-        _, second, _ = made_ahead(store, overlap="skip")
+        _, second, _ = created_early(store, overlap="skip")
         first = claim_one(store, now=T0 + MINUTE)
         cancel_waiting(store, second.id, now=T0 + MINUTE)
         store.change_jobs([retry_by_hand(read(store, second.id), T0 + MINUTE, "by ann")], now=T0 + MINUTE)
@@ -241,8 +241,8 @@ class TestJudgingAhead:
         assert lines[T0 + 2 * MINUTE] == overlap_reason(first.id)
 
     def test_a_retry_that_is_due_at_once_with_them_is_replaced_once(self, store: Store) -> None:
-        """What a decision ends is not made ready by the same claim: the last of them has the key."""
-        first, second, third = made_ahead(store, overlap="cancel")
+        """A job that a decision ends is not made ready by the same claim. The last of them has the key."""
+        first, second, third = created_early(store, overlap="cancel")
         later = RetryAsked(after=MINUTE + MINUTE // 2, error="boom")
         settle_job(store, claim_one(store, now=T0 + MINUTE), later, now=T0 + MINUTE, retries=1)
         assert ids(claim(store, 9, now=T0 + HOUR)) == [third.id]
@@ -252,24 +252,24 @@ class TestJudgingAhead:
         check_store(store)
 
     def test_a_paused_queue_decides_nothing(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         store.pause_queue("default", paused=True)
         assert claim(store, 9, now=T0 + HOUR) == []
         assert queue_info(store).counts == {"scheduled": 3}
 
     def test_other_queues_decide_nothing(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         assert claim(store, 9, queues=("other",), now=T0 + HOUR) == []
         assert queue_info(store).counts == {"scheduled": 3}
 
     def test_other_jobs_go_beside_it(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         plain = add_job(store, run_at=T0 + MINUTE)
         assert len(claim(store, 9, now=T0 + MINUTE)) == 2
         assert read(store, plain).state is State.RUNNING
 
-    def test_what_waits_for_one_that_goes_is_released(self, store: Store) -> None:
-        first, second, _ = made_ahead(store, overlap="skip")
+    def test_what_waits_for_one_that_is_skipped_is_released(self, store: Store) -> None:
+        first, second, _ = created_early(store, overlap="skip")
         behind = add_job(store, waits_for=second.id)
         assert ids(claim(store, 9, now=T0 + MINUTE)) == [first.id]
         claim(store, 9, now=T0 + 2 * MINUTE)
@@ -277,13 +277,13 @@ class TestJudgingAhead:
         assert read(store, behind).state is not State.HELD
 
     def test_a_schedule_that_is_gone_runs_nothing_more(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         change_schedule(store, remove(read_schedule(store), T0), now=T0)
         assert claim(store, 9, now=T0 + HOUR) == []
 
     def test_a_job_whose_schedule_is_gone_leaves_no_occurrence(self, store: Store) -> None:
-        """A copy may have left the schedule behind: then nothing keeps its ledger, nor would anything clear it."""
-        ahead = made_ahead(store)[0]
+        """A copy may not have the schedule. Then no ledger entry is made, because none would delete it."""
+        ahead = created_early(store)[0]
         change_schedule(store, remove(read_schedule(store), T0))
         live = read(store, add_job(store))
         store.load(
@@ -298,11 +298,11 @@ class TestJudgingAhead:
 
 
 class TestCatchUpAhead:
-    """A job that was made ahead and is late at its claim: what was missed goes by catch-up, as a firing's does."""
+    """A job that was created before it was due and is late at its claim: catch-up decides, as for a firing."""
 
     @pytest.mark.parametrize("overlap", ["skip", "allow"])
     def test_skip_runs_none_that_is_late(self, store: Store, overlap: str) -> None:
-        first, second, third = made_ahead(store, grace=GRACE, overlap=overlap, catchup="skip")
+        first, second, third = created_early(store, grace=GRACE, overlap=overlap, catchup="skip")
         assert ids(claim(store, 9, now=T0 + 3 * MINUTE + GRACE)) == [third.id]
         assert not is_kept(store, first.id)
         assert not is_kept(store, second.id)
@@ -313,23 +313,23 @@ class TestCatchUpAhead:
 
     @pytest.mark.parametrize("overlap", ["skip", "allow"])
     def test_latest_runs_the_newest(self, store: Store, overlap: str) -> None:
-        _, _, third = made_ahead(store, grace=GRACE, overlap=overlap, catchup="latest", end=T0 + 3 * MINUTE)
+        _, _, third = created_early(store, grace=GRACE, overlap=overlap, catchup="latest", end=T0 + 3 * MINUTE)
         assert ids(claim(store, 9, now=T0 + HOUR)) == [third.id]
         line = ledger(store)[0]
         assert (line.through_at, line.count, line.outcome) == (T0 + 2 * MINUTE, 2, "coalesced")
 
     def test_latest_leaves_a_late_one_to_a_newer_one_that_a_scheduler_makes(self, store: Store) -> None:
-        made_ahead(store, grace=GRACE, catchup="latest")
+        created_early(store, grace=GRACE, catchup="latest")
         assert claim(store, 9, now=T0 + HOUR) == []
         fire(store, now=T0 + HOUR)
         assert [job.fire_at for job in claim(store, 9, now=T0 + HOUR)] == [T0 + HOUR]
 
     def test_latest_runs_the_last_of_max_runs(self, store: Store) -> None:
-        _, _, third = made_ahead(store, grace=GRACE, catchup="latest", max_runs=3)
+        _, _, third = created_early(store, grace=GRACE, catchup="latest", max_runs=3)
         assert ids(claim(store, 9, now=T0 + HOUR)) == [third.id]
 
     def test_all_runs_each_one_after_another(self, store: Store) -> None:
-        made = made_ahead(store, grace=GRACE, overlap="skip", catchup="all")
+        made = created_early(store, grace=GRACE, overlap="skip", catchup="all")
         ran = []
         for _ in made:
             job = claim_one(store, now=T0 + HOUR)
@@ -339,17 +339,17 @@ class TestCatchUpAhead:
         check_store(store)
 
     def test_all_runs_no_more_than_its_limit(self, store: Store) -> None:
-        made = made_ahead(store, grace=GRACE, overlap="allow", catchup="all", catchup_limit=2, end=T0 + 3 * MINUTE)
+        made = created_early(store, grace=GRACE, overlap="allow", catchup="all", catchup_limit=2, end=T0 + 3 * MINUTE)
         assert ids(claim(store, 9, now=T0 + HOUR)) == ids(made[1:])
         assert [(line.through_at, line.outcome) for line in ledger(store)[:1]] == [(T0 + MINUTE, "skipped")]
 
     @pytest.mark.parametrize("catchup", ["skip", "latest", "all"])
     def test_one_within_its_grace_runs(self, store: Store, catchup: str) -> None:
-        first, *_ = made_ahead(store, grace=GRACE, overlap="allow", catchup=catchup)
+        first, *_ = created_early(store, grace=GRACE, overlap="allow", catchup=catchup)
         assert claim_one(store, now=T0 + MINUTE + GRACE).id == first.id
 
     def test_what_waits_for_one_that_is_skipped_is_released(self, store: Store) -> None:
-        first, *_ = made_ahead(store, grace=GRACE, catchup="skip")
+        first, *_ = created_early(store, grace=GRACE, catchup="skip")
         behind = add_job(store, waits_for=first.id)
         claim(store, 9, now=T0 + HOUR)
         assert not is_kept(store, first.id)
@@ -357,12 +357,12 @@ class TestCatchUpAhead:
         check_store(store)
 
 
-class TestUnmaking:
+class TestDeletingEarlyJobs:
     @stopping
-    def test_what_is_to_come_goes_without_a_trace(
+    def test_future_jobs_are_deleted_without_a_record(
         self, store: Store, stop: Callable[[Schedule, int], Edit | None]
     ) -> None:
-        made = made_ahead(store)
+        made = created_early(store)
         now = T0 + MINUTE + 1
         change_schedule(store, stop(read_schedule(store), now), now=now)
         assert read(store, made[0].id).state is State.CANCELLED
@@ -372,24 +372,24 @@ class TestUnmaking:
         assert claim(store, 9, now=T0 + 4 * MINUTE) == []
 
     @stopping
-    def test_what_waits_for_one_that_is_unmade_is_released(
+    def test_what_waits_for_one_that_is_deleted_is_released(
         self, store: Store, stop: Callable[[Schedule, int], Edit | None]
     ) -> None:
-        _, second, _ = made_ahead(store)
+        _, second, _ = created_early(store)
         behind = add_job(store, waits_for=second.id)
         change_schedule(store, stop(read_schedule(store), T0 + 1), now=T0 + 1)
         assert ids(claim(store, 9, now=T0 + 1)) == [behind]
 
     @stopping
-    def test_what_runs_goes_on(self, store: Store, stop: Callable[[Schedule, int], Edit | None]) -> None:
-        made_ahead(store)
+    def test_a_running_job_is_not_affected(self, store: Store, stop: Callable[[Schedule, int], Edit | None]) -> None:
+        created_early(store)
         running = claim_one(store, now=T0 + MINUTE)
         change_schedule(store, stop(read_schedule(store), T0 + MINUTE), now=T0 + MINUTE)
         assert ids(all_jobs(store)) == [running.id]
         assert succeed(store, running, now=T0 + MINUTE) == []
 
-    def test_after_a_pause_they_are_made_anew(self, store: Store) -> None:
-        made_ahead(store)
+    def test_after_a_pause_they_are_created_again(self, store: Store) -> None:
+        created_early(store)
         change_schedule(store, stop_paused(read_schedule(store), T0 + 1), now=T0 + 1)
         schedule = change_schedule(store, resume(read_schedule(store), T0 + 2), now=T0 + 2)
         assert (schedule.fired_through, schedule.run_count) == (T0, 0)
@@ -397,7 +397,7 @@ class TestUnmaking:
         assert [job.fire_at for job in store.get_jobs(fired.jobs)] == [T0 + number * MINUTE for number in (1, 2, 3)]
 
     def test_each_occurrence_has_one_record_after_all(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         change_schedule(store, stop_paused(read_schedule(store), T0 + 1), now=T0 + 1)
         change_schedule(store, resume(read_schedule(store), T0 + MINUTE), now=T0 + MINUTE)
         fire(store, now=T0 + MINUTE + 1)
@@ -408,7 +408,7 @@ class TestUnmaking:
         ]
 
     def test_one_that_was_cancelled_by_hand_is_not_made_again(self, store: Store) -> None:
-        _, second, _ = made_ahead(store)
+        _, second, _ = created_early(store)
         assert cancel_waiting(store, second.id, now=T0) == []
         change_schedule(store, stop_paused(read_schedule(store), T0 + 1), now=T0 + 1)
         change_schedule(store, resume(read_schedule(store), T0 + 2), now=T0 + 2)
@@ -416,7 +416,7 @@ class TestUnmaking:
         assert [job.fire_at for job in store.get_jobs(fired.jobs)] == [T0 + MINUTE, T0 + 3 * MINUTE]
 
     def test_an_edit_of_anything_else_unmakes_nothing(self, store: Store) -> None:
-        made = made_ahead(store)
+        made = created_early(store)
         schedule = read_schedule(store)
         spec = msgspec.structs.replace(schedule.spec, payload="[[2]]")
         after = change_schedule(store, register(schedule, "tick", spec, schedule.origin, T0 + 1, fresh_id))
@@ -424,7 +424,7 @@ class TestUnmaking:
         assert [job.payload for job in store.get_jobs(ids(made))] == [b"[]"] * 3
 
     def test_a_kept_run_happens_at_its_old_instant(self, store: Store) -> None:
-        """A new zone that lets the announced run happen first: an occurrence like any other, at its old instant."""
+        """The zone changes, and the announced run still happens at its old instant, as an occurrence like any other."""
         kept = kept_run(store)
         assert read_schedule(store).next_at == kept
         assert all_jobs(store) == []
@@ -437,7 +437,7 @@ class TestUnmaking:
         assert after.next_at is not None
         assert after.next_at > kept + 24 * HOUR  # Paris has had that date
 
-    def test_a_kept_run_that_is_missed_goes_by_catch_up(self, store: Store) -> None:
+    def test_catch_up_decides_on_a_kept_run_that_is_missed(self, store: Store) -> None:
         kept = kept_run(store, catchup="skip")
         assert fire(store, now=kept + HOUR).jobs == []
         assert [(line.through_at, line.outcome, line.reason) for line in ledger(store)] == [
@@ -455,7 +455,7 @@ class TestUnmaking:
         assert ids(all_jobs(store)) == [first]
 
     def test_the_schedule_is_as_it_was_after_a_round_trip(self, store: Store) -> None:
-        made_ahead(store)
+        created_early(store)
         schedule = read_schedule(store)
         assert schedule.ahead is not None
         assert schedule.ahead.through == T0 + 3 * MINUTE

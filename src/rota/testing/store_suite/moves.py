@@ -1,4 +1,4 @@
-"""Checks that the store keeps what a schedule has done in local time, whatever zones and rules it gets."""
+"""Tests that a store keeps what a schedule has done in local time, whatever zones and rules it gets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def at(text: str) -> int:
 
 
 def edited(store: Store, when: str, **spec: str) -> Schedule:
-    """The schedule with another rule or zone, as the store has it then."""
+    """Give the schedule another rule or zone; return it as the store has it then."""
     before = read_schedule(store)
     change = msgspec.structs.replace(before.spec, **spec)
     change_schedule(store, register(before, "tick", change, before.origin, at(when), fresh_id), now=at(when))
@@ -47,7 +47,7 @@ def edited(store: Store, when: str, **spec: str) -> Schedule:
 
 
 def due(store: Store) -> str:
-    """When it runs next."""
+    """The time of its next run."""
     next_at = read_schedule(store).next_at or 0
     return datetime.fromtimestamp(next_at / 1_000_000, UTC).strftime("%d %H:%M")
 

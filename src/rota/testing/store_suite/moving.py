@@ -1,6 +1,6 @@
-"""Moving: a store gives out all that it holds; what another takes in behaves there as it did before.
+"""Tests copies: a store dumps all that it holds, and what another store loads behaves there as before.
 
-The other side is always the memory store: what goes through it unharmed goes between any two stores.
+The other side is always the memory store: what a copy to it and from it keeps can be copied between any two stores.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TestDumping:
         page = store.dump(part)
         assert (page.items, page.cursor) == ([], None)
 
-    def test_jobs_of_every_state_come_whole_and_in_line(self, store: Store) -> None:
+    def test_jobs_of_every_state_are_dumped_whole_and_in_order(self, store: Store) -> None:
         furnish(store)
         jobs = dumped(store, "jobs")
         assert {job.state for job in jobs} == set(State)
@@ -132,7 +132,7 @@ class TestDumping:
 
 @pytest.fixture
 def source() -> MemoryStore:
-    """A store that is to be left, with something of everything in it."""
+    """The store to copy, with some of everything in it."""
     memory = MemoryStore()
     furnish(memory)
     return memory
@@ -158,7 +158,7 @@ class TestLoading:
         assert everything(store) == before
 
     @pytest.mark.parametrize("part", PARTS)
-    def test_a_load_that_was_stopped_goes_on(self, store: Store, source: Store, part: Part) -> None:
+    def test_a_load_that_was_stopped_can_continue(self, store: Store, source: Store, part: Part) -> None:
         for earlier in PARTS[: PARTS.index(part)]:
             store.load(dumped(source, earlier))
         records = dumped(source, part)
@@ -190,7 +190,7 @@ class TestLoading:
         assert movable(store) == movable(source)
         assert store.sealed() == seal
 
-    def test_many_jobs_arrive_in_line(self, store: Store) -> None:
+    def test_many_jobs_keep_their_order(self, store: Store) -> None:
         source = MemoryStore()
         source.add_jobs([a_job(priority=number % 5) for number in range(1_200)], now=T0)
         copy_all(source, store)
@@ -231,8 +231,8 @@ class TestLoadedJobs:
             assert succeed(store, claimed, now=LATER) == []
         assert {read(store, job.id).state for job in chain} == {State.SUCCEEDED}
 
-    def test_a_running_job_has_a_lease_that_ran_out(self, store: Store) -> None:
-        """Its worker is on the store that was left."""
+    def test_a_running_job_has_an_expired_lease(self, store: Store) -> None:
+        """Its worker uses the store that was copied."""
         (job,) = [job for job in all_jobs(store) if job.state is State.RUNNING]
         assert job.lease_until == 0
         assert ids(store.expired_jobs(10, now=T0 - DAY)) == ids(store.expired_jobs(10)) == [job.id]
@@ -305,7 +305,7 @@ class TestLoadedSchedules:
         ]
 
     def test_an_occurrence_that_has_a_job_never_gets_another(self, store: Store) -> None:
-        """Not even by a scheduler whose state says that it begins."""
+        """Not even from a scheduler that plans from the schedule's first time again."""
         schedule = read_schedule(store, "chained")
         made = [job.fire_at for job in all_jobs(store, JobFilter(schedule_id="chained"))]
         first = msgspec.structs.replace(schedule, fired_through=T0)
@@ -317,7 +317,7 @@ class TestLoadedSchedules:
         fired = fire(store, "recorded", now=T0 + 15 * MINUTE)
         assert (fired.jobs, fired.skipped) == ([], 1)
 
-    def test_they_hear_how_their_jobs_end(self, store: Store) -> None:
+    def test_they_show_how_their_jobs_end(self, store: Store) -> None:
         job = claim_one(store, queues=("slow",), now=LATER)
         succeed(store, job, now=LATER)
         assert read_schedule(store, "recorded").last.job_id == job.id
@@ -356,9 +356,9 @@ class TestLoadedQueuesAndLocks:
         assert store.change_lock("free", "acquire", "next", MINUTE, now=LATER) == 3
 
 
-class TestThereAndBack:
+class TestTwoCopies:
     def test_two_moves_change_nothing(self, store: Store) -> None:
-        """Into the memory store and, emptied by hand, into a store where the same ids were known before."""
+        """Into the memory store and back into the first store, from which a job was deleted meanwhile."""
         add_schedule(store)
         made = fire(store, now=T0 + MINUTE).jobs
         ended = succeeded_job(store, queue="other")
@@ -373,11 +373,11 @@ class TestThereAndBack:
 
 
 def _claim_all(store: Store, *, most: int = 100) -> list[Job]:
-    """Everything that will ever be ready, in the order of claims, leases running from LATER on."""
+    """Claim every job that becomes ready, in order, under leases that begin at LATER."""
     return claim(store, most, queues=QUEUES, holder=WORKER, now=LATER, lease_for=LEASE)
 
 
 def _claim_by_id(store: Store, job_id: str) -> Job:
-    """Claim what is ready in its queue, this one among it."""
+    """Claim the ready jobs of its queue, among them this one."""
     ready = {job.id: job for job in claim(store, 100, queues=("many",), now=LATER, lease_for=DAY)}
     return ready[job_id]

@@ -1,4 +1,4 @@
-"""Nodes: who is alive, by the store's clock."""
+"""Tests the records of nodes: which are alive, by the store's clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notifications: a listener hears of new work. It may also wake for nothing, so that is not tested."""
+"""Tests notifications: a listener is woken by new work. It may also wake without any, which is not tested."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def listener_on(store: Store, channel: Channel) -> Iterator[Listener]:
         listener.close()
 
 
-def hears(listener: Listener, act: Callable[[], object]) -> bool:
-    """Whether one who waits in another thread hears what happens in this one."""
+def is_woken(listener: Listener, act: Callable[[], object]) -> bool:
+    """Whether a listener that waits in another thread is woken by what this thread does."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(listener.wait, PATIENCE)
         act()
@@ -55,31 +55,31 @@ def hears(listener: Listener, act: Callable[[], object]) -> bool:
 
 
 class TestListeners:
-    def test_a_waiting_listener_hears_an_added_job(self, store: Store) -> None:
+    def test_a_waiting_listener_is_woken_by_an_added_job(self, store: Store) -> None:
         with listener_on(store, "jobs") as listener:
-            assert hears(listener, lambda: add_job(store))
+            assert is_woken(listener, lambda: add_job(store))
 
-    def test_a_waiting_listener_hears_a_fired_job(self, store: Store) -> None:
+    def test_a_waiting_listener_is_woken_by_a_fired_job(self, store: Store) -> None:
         add_schedule(store)
         with listener_on(store, "jobs") as listener:
-            assert hears(listener, lambda: fire(store, now=T0 + MINUTE))
+            assert is_woken(listener, lambda: fire(store, now=T0 + MINUTE))
 
-    def test_a_waiting_listener_hears_a_new_schedule(self, store: Store) -> None:
+    def test_a_waiting_listener_is_woken_by_a_new_schedule(self, store: Store) -> None:
         with listener_on(store, "schedules") as listener:
-            assert hears(listener, lambda: add_schedule(store))
+            assert is_woken(listener, lambda: add_schedule(store))
 
-    def test_a_waiting_listener_hears_an_edited_schedule(self, store: Store) -> None:
+    def test_a_waiting_listener_is_woken_by_an_edited_schedule(self, store: Store) -> None:
         schedule = add_schedule(store)
         with listener_on(store, "schedules") as listener:
-            assert hears(listener, lambda: change_schedule(store, disable(schedule, T0)))
+            assert is_woken(listener, lambda: change_schedule(store, disable(schedule, T0)))
 
-    def test_what_came_before_the_wait_is_heard(self, store: Store) -> None:
-        """Between finding nothing and waiting, a job may come."""
+    def test_a_notification_before_the_wait_ends_it(self, store: Store) -> None:
+        """A job may be added after an empty claim and before the wait."""
         with listener_on(store, "jobs") as listener:
             add_job(store)
             assert listener.wait(PATIENCE)
 
-    def test_everyone_who_listens_hears(self, store: Store) -> None:
+    def test_every_listener_is_woken(self, store: Store) -> None:
         with listener_on(store, "jobs") as first, listener_on(store, "jobs") as second:
             add_job(store)
             assert first.wait(PATIENCE)
@@ -87,7 +87,7 @@ class TestListeners:
 
     def test_a_listener_can_be_woken_by_hand(self, store: Store) -> None:
         with listener_on(store, "jobs") as listener:
-            assert hears(listener, listener.wake)
+            assert is_woken(listener, listener.wake)
 
     def test_a_closed_listener_disturbs_nobody(self, store: Store) -> None:
         with listener_on(store, "jobs") as listener:
@@ -109,7 +109,7 @@ def claim_idle(
     want: int = 5,
     now: int = T0,
 ) -> list[Job]:
-    """As a worker that has no jobs: what its listener has, or else what an exchange claims."""
+    """The jobs of an idle worker: what its listener received, else what an exchange claims."""
     claimed = [] if listener is None else listener.take_claimed(holder)
     if claimed:
         return claimed
@@ -165,7 +165,7 @@ class TestIdleWorkers:
         assert sorted(ids(claimed)) == sorted(added)
 
     def test_a_worker_gets_no_more_than_it_wants(self, store: Store) -> None:
-        """Without a listener, it learns of the job by its next exchange."""
+        """Without a listener, it gets the job by its next exchange."""
         with listener_on(store, "jobs"):
             claim_idle(store, want=1)
             added = [add_job(store), add_job(store)]

@@ -1,4 +1,4 @@
-"""Occurrences: what became of each expected time. A job is its record while it is kept; afterwards a range."""
+"""Tests what became of each expected time. Its job is the record while it is kept; afterwards a range is."""
 
 from __future__ import annotations
 
@@ -97,31 +97,31 @@ class TestJobsAsRecords:
         assert ledger(store, "nowhere") == []
 
 
-class TestFolding:
-    def test_a_removed_job_leaves_its_line(self, store: Store) -> None:
+class TestRanges:
+    def test_a_removed_job_leaves_its_entry(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, keep=False)
         assert ledger(store) == [a_range(0, 1)]
 
-    def test_neighbours_with_one_outcome_share_a_line(self, store: Store) -> None:
+    def test_adjacent_times_with_one_outcome_share_an_entry(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, 2, 3, 4, keep=False)
         assert ledger(store) == [a_range(0, 4)]
 
-    def test_a_deleted_job_leaves_its_line(self, store: Store) -> None:
+    def test_a_deleted_job_leaves_its_entry(self, store: Store) -> None:
         add_schedule(store)
         first, second = run_minutes(store, 1, 2)
         store.delete_jobs([first], now=T0 + HOUR)
         assert ledger(store) == [a_range(0, 1), msgspec.structs.replace(a_range(1, 2), job_id=second)]
 
-    def test_jobs_deleted_together_share_a_line(self, store: Store) -> None:
+    def test_jobs_deleted_together_share_an_entry(self, store: Store) -> None:
         add_schedule(store)
         made = run_minutes(store, 1, 2, 3)
         store.delete_jobs(made, now=T0 + HOUR)
         assert ledger(store) == [a_range(0, 3)]
 
     @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
-    def test_neighbours_share_a_line_in_whatever_order_their_jobs_go(
+    def test_adjacent_times_share_an_entry_in_whatever_order_their_jobs_are_deleted(
         self, store: Store, order: tuple[int, ...]
     ) -> None:
         add_schedule(store)
@@ -130,13 +130,13 @@ class TestFolding:
             store.delete_jobs([made[n]], now=T0 + HOUR)
         assert ledger(store) == [a_range(0, 3)]
 
-    def test_a_pruned_job_leaves_its_line(self, store: Store) -> None:
+    def test_a_pruned_job_leaves_its_entry(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, 2, 3)
         assert store.prune(KEEP, 100, now=T0 + 2 * HOUR).jobs == 3
         assert ledger(store) == [a_range(0, 3)]
 
-    def test_pruning_in_small_batches_gives_the_same_line(self, store: Store) -> None:
+    def test_pruning_in_small_batches_makes_the_same_entry(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, 2, 3)
         while store.prune(KEEP, 1, now=T0 + 2 * HOUR).jobs:
@@ -157,14 +157,14 @@ class TestFolding:
         middle = msgspec.structs.replace(a_range(1, 2), job_id=kept)
         assert ledger(store) == [a_range(0, 1), middle, a_range(2, 3)]
 
-    def test_skips_that_follow_each_other_share_a_line(self, store: Store) -> None:
+    def test_adjacent_skips_share_an_entry(self, store: Store) -> None:
         add_schedule(store)
         (live,) = fire(store, now=T0 + MINUTE).jobs
         for minute in (2, 3, 4):
             fire(store, now=T0 + minute * MINUTE)
         assert ledger(store)[1:] == [a_range(1, 4, "skipped", overlap_reason(live))]
 
-    def test_no_expected_time_is_lost_or_told_twice(self, store: Store) -> None:
+    def test_each_expected_time_is_shown_once(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, 2, keep=False)
         fire(store, now=T0 + 10 * MINUTE + 1)
@@ -175,7 +175,7 @@ class TestFolding:
         assert [line.after_at for line in lines[1:]] == [line.through_at for line in lines[:-1]]
         assert sum(line.count for line in lines) == 12
 
-    def test_a_removed_schedule_takes_its_lines_along(self, store: Store) -> None:
+    def test_a_removed_schedule_has_no_entries(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, 2, keep=False)
         change_schedule(store, remove(read_schedule(store), T0 + HOUR), now=T0 + HOUR)
@@ -183,7 +183,7 @@ class TestFolding:
 
 
 class TestRunsBeforeTheSchedule:
-    """A start that lies earlier on the day on which a schedule is made has begun: its run is one of its times."""
+    """If a schedule's start is earlier on the day on which it is made, the run of that start is one of its times."""
 
     NOW = T0 + HOUR
 
@@ -255,7 +255,7 @@ class TestWindows:
         assert store.list_occurrences("tick", 0, T0).items == []
 
     @pytest.mark.parametrize("size", [1, 2, 3, 200])
-    def test_pages_of_any_size_show_every_line_once(self, store: Store, size: int) -> None:
+    def test_pages_of_any_size_show_every_entry_once(self, store: Store, size: int) -> None:
         add_schedule(store)
         run_minutes(store, 1, keep=False)
         run_minutes(store, 2, 3)
@@ -304,7 +304,7 @@ class TestWindows:
 
 
 class TestOccurrenceRetention:
-    def test_old_lines_go_by_age(self, store: Store) -> None:
+    def test_old_entries_are_deleted_by_age(self, store: Store) -> None:
         add_schedule(store)
         made = [*run_minutes(store, 1), fail_minute(store, 2), *run_minutes(store, 3)]
         store.delete_jobs(made, now=T0 + 3 * MINUTE)
@@ -317,13 +317,13 @@ class TestOccurrenceRetention:
         assert store.prune(Retention(occurrences_for=HOUR), 100, now=T0 + HOUR + 2 * MINUTE).occurrences == 0
         assert ledger(store) == [a_range(0, 3)]
 
-    def test_a_kept_job_is_no_line_to_prune(self, store: Store) -> None:
+    def test_a_kept_job_is_no_entry_to_prune(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1)
         assert store.prune(Retention(occurrences_for=MINUTE), 100, now=T0 + HOUR).occurrences == 0
         assert len(ledger(store)) == 1
 
-    def test_old_lines_go_by_number(self, store: Store) -> None:
+    def test_old_entries_are_deleted_by_number(self, store: Store) -> None:
         add_schedule(store)
         for minute in range(1, 7):
             (fail_minute if minute % 2 else run_minutes)(store, minute)
@@ -337,7 +337,7 @@ class TestOccurrenceRetention:
             fire(store, name, now=T0 + 5 * MINUTE + 1)
         assert store.prune(Retention(most_occurrences=1), 100, now=T0 + HOUR).occurrences == 0
 
-    def test_a_pruned_line_does_not_happen_again(self, store: Store) -> None:
+    def test_the_time_of_a_pruned_entry_does_not_fire_again(self, store: Store) -> None:
         add_schedule(store)
         run_minutes(store, 1, keep=False)
         store.prune(Retention(occurrences_for=1), 100, now=T0 + 90 * MINUTE)

@@ -1,4 +1,4 @@
-"""Overlaps: what a firing becomes while the schedule still has a live job, decided in the firing's own step."""
+"""Tests what a firing does while the schedule has a live job, decided in the same step as the firing."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class TestOverlapCancel:
 
 class TestChains:
     def test_cancelling_a_job_in_a_chain_leaves_the_others_one_after_another(self, store: Store) -> None:
-        """The one behind it must not start while the first still runs."""
+        """The job behind it must not start while the first still runs."""
         add_schedule(store, catchup="all")
         first, second, third = fire(store, now=T0 + 3 * MINUTE + 1).jobs
         job = claim_one(store, now=T0 + HOUR)

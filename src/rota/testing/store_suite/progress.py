@@ -1,4 +1,4 @@
-"""Progress: the last word of a running job, taken from its owner alone."""
+"""Tests the progress of a running job, which only its owner writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TestProgress:
         store.record_progress("other", [(job.id, job.lease_no, "1/3")])
         assert read(store, job.id).progress is None
 
-    def test_an_old_lease_says_nothing_and_a_new_one_begins_anew(self, store: Store) -> None:
+    def test_an_old_lease_writes_nothing_and_a_new_one_starts_without_progress(self, store: Store) -> None:
         job = running_job(store)
         store.record_progress(WORKER, [(job.id, job.lease_no, "2/3")])
         rescue_expired(store, now=T0 + HOUR)

@@ -1,4 +1,4 @@
-"""Pruning: what has ended goes after its time, by state and by number, in bounded batches."""
+"""Tests pruning: ended jobs are deleted by age, by state and by number, in bounded batches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENDS = [(succeeded_job, HOUR), (cancelled_job, 2 * HOUR), (failed_job, 3 * HOUR)
 
 
 def end_all(store: Store, jobs: list[NewJob], *, now: int = T0) -> list[str]:
-    """Add jobs, run them, and let them succeed, each step for all of them at once."""
+    """Add jobs, claim them, and let them succeed, each in one call."""
     add(store, *jobs, now=now)
     claimed = claim(store, len(jobs), now=now)
     changes = [settle(job, Succeeded(b"1"), a_policy(), now, 0.0) for job in claimed]
@@ -144,7 +144,7 @@ class TestPruningByNumber:
         batches = [store.prune(Retention(most_finished=0), 2, now=T0 + MINUTE).jobs for _ in range(4)]
         assert batches == [2, 2, 1, 0]
 
-    def test_a_job_whose_key_holds_stays_and_the_next_oldest_goes_in_its_place(self, store: Store) -> None:
+    def test_a_job_whose_key_holds_stays_and_the_next_oldest_is_deleted(self, store: Store) -> None:
         keyed = succeeded_job(store, key="k", key_for=DAY)
         made = [succeeded_job(store, now=T0 + n) for n in range(1, 6)]
         assert store.prune(Retention(most_finished=2), 100, now=T0 + MINUTE).jobs == 4

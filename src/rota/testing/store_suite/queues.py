@@ -1,4 +1,4 @@
-"""Queues and counters: kept in the same write as what they count, so that a recount finds no difference."""
+"""Tests queues and their counters, written with what they count, so that a recount finds no difference."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class TestQueues:
             store.pause_queue("default", paused=paused)
         assert not queue_info(store).is_paused
 
-    def test_the_oldest_ready_job_is_told(self, store: Store) -> None:
+    def test_the_oldest_ready_job_is_shown(self, store: Store) -> None:
         add_job(store, delay=HOUR)
         assert queue_info(store).oldest_at is None
         add_job(store, now=T0 + 1)
         add_job(store, now=T0 + 2)
         assert queue_info(store).oldest_at == T0 + 1
 
-    def test_the_first_in_line_of_any_priority_is_meant(self, store: Store) -> None:
+    def test_the_oldest_may_have_any_priority(self, store: Store) -> None:
         add_job(store, priority=-1)
         add_job(store, priority=1, now=T0 + 1)
         assert queue_info(store).oldest_at == T0

@@ -1,4 +1,4 @@
-"""Races within one process: whatever threads do at the same time, each job and each occurrence happens once."""
+"""Tests races within one process: whatever threads do at the same time, each job and each occurrence happens once."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class TestRacesOfSchedulers:
 
 
 def _settle_or_rescue(settled: Change, rescued: Change, now: int, store: Store, number: int) -> int:
-    """Two who both think that the job is theirs; how many of them were refused."""
+    """Settle and rescue the same job; return how many of the two were refused."""
     if number:
         return len(store.rescue_jobs([rescued], now=now))
     return len(store.exchange(Exchange(holder=WORKER, settled=[settled]), now=now).refused)
@@ -186,7 +186,7 @@ def _fire_mine(firings: Sequence[Firing], now: int, store: Store, number: int) -
 
 
 def _pause_in_the_end(store: Store, name: str) -> None:
-    """An operator tries again when somebody was faster."""
+    """Pause it; try again if another caller was faster."""
     while True:
         edit = pause(read_schedule(store, name), T0 + MINUTE, reason="", by="", until=None)
         if store.edit_schedules([edit], now=T0 + MINUTE) == []:

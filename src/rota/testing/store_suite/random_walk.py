@@ -1,4 +1,4 @@
-"""A random walk: seeded operations of every kind, many of them stale, and every invariant checked after each step."""
+"""Does seeded random operations of every kind, many of them stale, and checks every invariant after each."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ RETENTION = Retention(succeeded_for=HOUR, failed_for=HOUR, cancelled_for=HOUR, m
 
 
 class Walker:
-    """Does one random thing after another. It remembers old jobs and schedules, and decides on those, too."""
+    """Does random operations. It keeps old values of jobs and schedules, and decides on those, too."""
 
     def __init__(self, store: Store, seed: int) -> None:
         self.store = store
         self.random = Random(seed)  # noqa: S311 - a walk that repeats, not a secret
         self.now = T0
         self.trace: list[str] = []  # shown if a check fails
-        self.jobs: list[Job] = []  # as seen at some time; many are stale
+        self.jobs: list[Job] = []  # as read at some time; many are stale
         self.schedules: list[Schedule] = []
         self.histories: dict[str, list[Move]] = {}
         self.steps: list[Callable[[], object]] = [
@@ -82,7 +82,7 @@ class Walker:
                 raise
 
     def check(self) -> None:
-        """The store is sound, and no line of any history has changed: what was written stays written."""
+        """The store is consistent, and no entry of any history has changed."""
         jobs = check_store(self.store)
         for job in jobs:
             lines = history_of(job)
@@ -92,7 +92,7 @@ class Walker:
         self.jobs = [*self.jobs[-30:], *self.random.sample(jobs, min(10, len(jobs)))]
 
     def drain(self) -> None:
-        """Faults stop: every live job must come to an end."""
+        """Without faults, every live job must end."""
         for queue in QUEUES:
             self.store.pause_queue(queue, paused=False)
         for _ in range(200):
@@ -104,7 +104,7 @@ class Walker:
             if not any(job.is_live for job in all_jobs(self.store)):
                 return
 
-    # What can happen to jobs.
+    # Operations on jobs.
 
     def add(self) -> None:
         self.store.add_jobs([self._new_job() for _ in range(self.random.randint(1, 4))], now=self.now)
@@ -121,7 +121,7 @@ class Walker:
         )
 
     def work(self) -> None:
-        """A worker settles what it thinks it holds, then claims."""
+        """A worker settles the jobs that it believes it holds, then claims."""
         holder = self.random.choice(HOLDERS)
         mine = [job for job in self.jobs if job.holder == holder and job.state is State.RUNNING]
         settled = [self._settled(job) for job in self.random.sample(mine, min(2, len(mine)))]
@@ -166,7 +166,7 @@ class Walker:
     def _some_job(self) -> Job | None:
         return self.random.choice(self.jobs) if self.jobs else None
 
-    # What can happen to schedules.
+    # Operations on schedules.
 
     def make_schedule(self) -> None:
         spec = a_spec(
@@ -224,7 +224,7 @@ class Walker:
             lines = ledger(self.store, name)
             assert all(before.through_at <= after.after_at for before, after in pairwise(lines)), lines
 
-    # What else can happen.
+    # Other operations.
 
     def prune(self) -> None:
         self.store.prune(RETENTION, self.random.choice((1, 100)), now=self.now)

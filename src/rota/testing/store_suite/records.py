@@ -1,4 +1,4 @@
-"""Entries: small named records guarded by a version. Notes: who changed what, kept in the step that changed it."""
+"""Tests entries, which a version guards, and audit records, written with the change that they describe."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TestEntries:
         assert entry(store) is None
 
 
-class TestNotes:
+class TestAuditRecords:
     def test_audit_records_are_kept_newest_first(self, store: Store) -> None:
         made = [an_audit_record(at=T0 + number, before="{}", after='{"a":1}') for number in range(5)]
         store.add_audit_records([made[3], made[0], made[4], made[1], made[2]])

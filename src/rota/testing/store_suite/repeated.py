@@ -1,4 +1,4 @@
-"""Lists and counts of jobs by the number of their attempts, from two on: an index has those jobs."""
+"""Tests lists and counts of jobs by the number of their attempts, from two on: an index has those jobs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TestRepeatedJobs:
 
 
 def _fill(store: Store) -> None:
-    """Jobs with 0 to 3 attempts, in several states, of two queues, tasks and times."""
+    """Add jobs with 0 to 3 attempts, in several states, of two queues, tasks and times."""
     old = [a_job(queue="ab"[n % 2], task=("mail.send", "pay")[n % 3 == 0]) for n in range(5)]
     add(store, *old)
     add(store, *[a_job(queue="ab"[n % 2], task=("mail.send", "pay")[n % 3 == 0]) for n in range(3)], now=T0 + MINUTE)
@@ -95,7 +95,7 @@ def _fill(store: Store) -> None:
 
 
 def _fail_all(store: Store, *, times: int, now: int = T0) -> None:
-    """Every waiting job, attempted so often: each attempt fails and may be repeated."""
+    """Let so many attempts of every waiting job fail; each may be repeated."""
     for _ in range(times):
         for job in claim(store, 100, queues=("default", "a", "b"), now=now):
             settle_job(store, job, Failed("boom"), retries=9, now=now)

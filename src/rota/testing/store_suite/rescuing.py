@@ -1,4 +1,4 @@
-"""Rescuing: jobs whose worker stopped renewing go back into the line, and after three deaths are parked."""
+"""Tests rescues: a job whose worker stopped renewing is queued again, and fails after three deaths."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TestRescuing:
         decided = rescue(job, EXPIRED)
         rescue_expired(store, now=EXPIRED)
         claim_one(store, holder=RIVAL, now=EXPIRED)
-        late = EXPIRED + HOUR  # the second lease has expired too, yet it is another one
+        late = EXPIRED + HOUR  # the second lease has expired too, but it is another lease
         assert store.rescue_jobs([decided], now=late) == [Refusal(job.id, "lease")]
         assert read(store, job.id).holder == RIVAL
 
@@ -119,7 +119,7 @@ class TestRescuing:
         assert read(store, lost.id).state is State.QUEUED
 
 
-class TestParking:
+class TestLastDeath:
     def test_the_third_death_parks_a_job_as_failed(self, store: Store) -> None:
         job_id = add_job(store)
         for n in range(MAX_DEATHS):
@@ -130,7 +130,7 @@ class TestParking:
         assert "kept as failed" in (kept.error or "")
         assert queue_info(store).totals == {"failed": 1}
 
-    def test_a_parked_job_is_not_claimed_again(self, store: Store) -> None:
+    def test_a_job_that_failed_by_deaths_is_not_claimed_again(self, store: Store) -> None:
         add_job(store)
         for n in range(MAX_DEATHS):
             claim_one(store, now=T0 + n * HOUR)

@@ -1,4 +1,4 @@
-"""Revoking: pausing, disabling, removing or re-timing a schedule wins over what is already queued for it."""
+"""Tests that pausing, disabling, removing or re-timing a schedule cancels what is already queued for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def retimed(schedule: Schedule) -> Edit:
 
 
 def edited(schedule: Schedule) -> Edit:
-    """Another payload: the same times."""
+    """Another payload, and the same times."""
     spec = msgspec.structs.replace(schedule.spec, payload="[[2]]")
     edit = register(schedule, schedule.id, spec, schedule.origin, NOW, fresh_id)
     assert edit is not None
@@ -95,7 +95,7 @@ class TestRevoking:
         assert history(store, job_id) == [State.SCHEDULED, State.CANCELLED]
 
     @stopping
-    def test_a_running_job_goes_on(self, store: Store, stop: Callable[[Schedule], Edit]) -> None:
+    def test_a_running_job_continues(self, store: Store, stop: Callable[[Schedule], Edit]) -> None:
         waiting_run(store)
         job = claim_one(store, now=T0 + MINUTE)
         change_schedule(store, stop(read_schedule(store)), now=NOW)
@@ -163,7 +163,7 @@ class TestAfterRevoking:
         assert len(fire(store, now=NOW + HOUR).jobs) == 1
 
     def test_a_running_job_keeps_the_schedules_key_when_its_followers_are_revoked(self, store: Store) -> None:
-        """Otherwise the next occurrence would run beside it."""
+        """Otherwise the next occurrence would run at the same time."""
         add_schedule(store, catchup="all")
         fire(store, now=T0 + 3 * MINUTE + 1)
         running = claim_one(store, now=T0 + 3 * MINUTE + 1)

@@ -1,6 +1,6 @@
-"""Rivals: what workers, schedulers and callers do at the same time, in threads of one process or in processes.
+"""Runs workers, schedulers and callers at the same time, in threads of one process or in several processes.
 
-Everything stands at the top level of this module, so that a fresh process finds it by name.
+Everything is at the top level of this module, so that a new process finds it by name.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
 Result = TypeVar("Result")
-DRIVERS = ("psycopg", "pymongo", "redis")  # what a store may import beside Rota; one that is missing is passed over
-PATIENCE = 60.0  # seconds until a rival that never came is given up
+DRIVERS = ("psycopg", "pymongo", "redis")  # drivers that a store may import; a missing one is skipped
+PATIENCE = 60.0  # seconds within which all must have started
 
 
 def in_threads(work: Callable[[Store, int], Result], stores: Sequence[Store]) -> list[Result]:
-    """Let one thread per entry do the same work at once; each has a handle (it may be the same) and a number."""
+    """Do the same work in one thread per entry at once; each gets a handle (perhaps the same one) and a number."""
     start = Barrier(len(stores))
     patient = sys.getswitchinterval()
 
@@ -34,7 +34,7 @@ def in_threads(work: Callable[[Store, int], Result], stores: Sequence[Store]) ->
         start.wait(PATIENCE)
         return work(store, number)
 
-    sys.setswitchinterval(1e-6)  # so that threads meet in the middle of things
+    sys.setswitchinterval(1e-6)  # so that threads interrupt each other often
     try:
         with ThreadPoolExecutor(len(stores)) as pool:
             return [future.result() for future in [pool.submit(rival, store, n) for n, store in enumerate(stores)]]
@@ -43,7 +43,7 @@ def in_threads(work: Callable[[Store, int], Result], stores: Sequence[Store]) ->
 
 
 def in_processes(work: Callable[[Store, int], Result], make_store: Callable[[], Store], number: int) -> list[Result]:
-    """Let so many fresh processes do the same work at once, each with a handle of its own."""
+    """Do the same work in so many new processes at once, each with a handle of its own."""
     context = _fresh_processes()
     start = context.Barrier(number)
     with ProcessPoolExecutor(number, mp_context=context, initializer=_meet_at, initargs=(start,)) as pool:
@@ -52,7 +52,7 @@ def in_processes(work: Callable[[Store, int], Result], make_store: Callable[[], 
 
 
 def _fresh_processes() -> BaseContext:
-    """Processes that never had a store open: forks of one that has only imported, where the system has them.
+    """Processes that never had a store open: forks of one that has only imported, if the system can fork.
 
     A process that imports all of this by itself takes half a second of CPU, and each store is tested with some twenty.
     """
@@ -81,7 +81,7 @@ def _in_this_process(work: Callable[[Store, int], Result], make_store: Callable[
 
 
 def claim_until_empty(store: Store, number: int) -> list[str]:
-    """Claim three at a time and settle each; gives what was claimed."""
+    """Claim three at a time and settle each; return what was claimed."""
     holder = f"rival-{number}"
     taken: list[str] = []
     while jobs := claim(store, 3, holder=holder):
@@ -92,7 +92,7 @@ def claim_until_empty(store: Store, number: int) -> list[str]:
 
 
 def fire_for_ten_minutes(store: Store, number: int) -> list[str]:
-    """Be a scheduler through ten minutes; gives the jobs that it made."""
+    """Fire for ten minutes as a scheduler does; return the jobs that it made."""
     del number
     made: list[str] = []
     for minute in range(1, 11):
@@ -102,13 +102,13 @@ def fire_for_ten_minutes(store: Store, number: int) -> list[str]:
 
 
 def add_twenty_jobs(store: Store, number: int) -> list[str]:
-    """Add jobs one by one, at no given time, as callers do; gives their ids in that order."""
+    """Add jobs one by one, without a given time, as callers do; return their ids in order."""
     del number
     return [store.add_jobs([a_job()])[0].id for _ in range(20)]
 
 
 def add_under_ten_keys(store: Store, number: int) -> list[str]:
-    """Add a job under each of ten keys; gives those that were made."""
+    """Add a job under each of ten keys; return those that were made."""
     del number
     made: list[str] = []
     for n in range(10):

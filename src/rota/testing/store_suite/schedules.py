@@ -1,4 +1,4 @@
-"""Schedules: whole values, edited only if they still have the version that the edit was decided on."""
+"""Tests schedules: whole values, edited only if they still have the version that the edit was decided on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FULL = ScheduleSpec(
 
 
 def changed(schedule: Schedule, *, now: int, **spec: object) -> Schedule:
-    """The schedule's own origin says something new of it."""
+    """An edit by the schedule's own origin."""
     new = msgspec.structs.replace(schedule.spec, **spec)
     edit = register(schedule, schedule.id, new, schedule.origin, now, fresh_id)
     assert edit is not None
@@ -101,7 +101,7 @@ class TestEditingSchedules:
         change_schedule(store, remove(add_schedule(store), T0 + 1))
         assert store.get_schedules(["tick"]) == []
 
-    def test_a_removed_schedule_can_be_made_anew(self, store: Store) -> None:
+    def test_a_removed_schedule_can_be_made_again(self, store: Store) -> None:
         change_schedule(store, remove(add_schedule(store), T0 + 1))
         assert add_schedule(store, now=T0 + 2).created_at == T0 + 2
 
@@ -131,7 +131,7 @@ class TestEditingSchedules:
         assert len(store.get_schedules([edit.id for edit in edits])) == 300
 
     def test_edits_of_one_schedule_in_one_call_hold_one_after_another(self, store: Store) -> None:
-        """Each finds what the one before it left: also none, or one that was made in this call."""
+        """Each finds the result of the one before it, also a removal, or a schedule made in the same call."""
         first, again = new_schedule("tick", run_on_start=True), new_schedule("tick", queue="mail", run_on_start=True)
         paused = pause(first.after, T0, reason="", by="", until=None)
         edits = [paused, first, new_schedule("other"), paused, paused, remove(paused.after, T0), again, first]
@@ -200,7 +200,7 @@ class TestVersionGuard:
         assert read_schedule(store).version == 3
 
     def test_an_edit_decided_on_a_schedule_of_the_same_name_that_is_gone_is_refused(self, store: Store) -> None:
-        """Removed and made again between the decision and the write: it is another schedule."""
+        """It was removed and made again between the decision and the write, so it is another schedule."""
         old = add_schedule(store)
         change_schedule(store, remove(old, T0 + 1), now=T0 + 1)
         new = add_schedule(store, now=T0 + 2, queue="mail")
@@ -248,7 +248,7 @@ class TestLastRun:
         assert (last.status, last.error, last.job_id) == ("retrying", "boom", made)
         assert (last.success_at, last.finished_at) == (T0 + MINUTE, T0 + MINUTE)
         fired = fire(store, now=T0 + 3 * MINUTE)
-        assert (fired.jobs, fired.skipped) == ([], 1)  # it is live as ever
+        assert (fired.jobs, fired.skipped) == ([], 1)  # it is still live
         assert read_schedule(store).last == last
         again = claim_one(store, now=T0 + 4 * MINUTE)
         succeed(store, again, now=T0 + 4 * MINUTE)
@@ -285,7 +285,7 @@ class TestLastRun:
         assert known.status == "retrying"
         assert read_schedule(store).last == known
 
-    def test_an_end_and_a_retry_of_one_schedule_are_heard_in_their_order(self, store: Store) -> None:
+    def test_an_end_and_a_retry_of_one_schedule_count_in_their_order(self, store: Store) -> None:
         add_schedule(store, overlap="allow")
         fire(store, now=T0 + MINUTE)
         fire(store, now=T0 + 2 * MINUTE)
@@ -308,7 +308,7 @@ class TestLastRun:
         assert read_schedule(store).last.status == "succeeded"
 
     def test_an_edit_keeps_what_is_known_of_the_last_run(self, store: Store) -> None:
-        """A worker may settle between the reading of a schedule and its edit: the version does not change by it."""
+        """A worker may settle between the read of a schedule and its edit, without a change of its version."""
         add_schedule(store)
         fire(store, now=T0 + MINUTE)
         stale = read_schedule(store)

@@ -1,4 +1,4 @@
-"""Seals: a store that is being left takes no more work and stands still, but what runs there comes to its end."""
+"""Tests seals: a sealed store accepts no new work, and the jobs that run there can end."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class TestSealing:
         assert store.describe() in str(error.value)
 
     def test_nothing_is_added_once_a_seal_is_there(self, store: Store) -> None:
-        """Callers race with the seal: each of their jobs is accepted before it, or refused."""
+        """Callers add jobs while the store is sealed: each job is accepted before the seal, or refused."""
         accepted: list[str] = []
         begun = Event()
 
@@ -146,7 +146,7 @@ class TestSealing:
         assert sorted(there) == sorted(accepted) == sorted(ids(all_jobs(store)))
 
 
-class TestRunningOutOnASealedStore:
+class TestEndingOnASealedStore:
     @pytest.fixture
     def job(self, store: Store) -> Job:
         job = running_job(store)
@@ -197,7 +197,7 @@ class TestRunningOutOnASealedStore:
         succeed(store, job)
         assert read(store, held).state is State.QUEUED
 
-    def test_its_schedule_hears_how_it_ended(self, store: Store) -> None:
+    def test_its_schedule_shows_how_it_ended(self, store: Store) -> None:
         add_schedule(store)
         fire(store, now=T0 + MINUTE)
         (job,) = claim(store, now=T0 + MINUTE)

@@ -1,4 +1,4 @@
-"""Series: what happened in each minute, counted in the same write as the runs that ended in it."""
+"""Tests the series: what happened in each minute, counted in the same write as the runs that ended in it."""
 
 from __future__ import annotations
 

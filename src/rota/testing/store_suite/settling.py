@@ -1,4 +1,4 @@
-"""Settling: what a worker says of its job is kept where it still holds the lease, and refused where it does not."""
+"""Tests that a worker's report is recorded while it holds the lease, and refused afterwards."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ class TestSettlingManyAtOnce:
         assert reply.refused == [Refusal(lost.id, "lease")]
         assert read(store, mine.id).result == b"2"
 
-    def test_a_stale_change_does_not_spoil_the_current_one_of_the_same_job(self, store: Store) -> None:
-        """A worker may lose a job, claim it again, and then report both runs at once."""
+    def test_a_stale_change_does_not_affect_the_current_one_of_the_same_job(self, store: Store) -> None:
+        """A worker may lose a job, claim it again, and report both runs in one call."""
         stale = running_job(store)
         rescue_expired(store, now=T0 + HOUR)
         current = claim_one(store, now=T0 + HOUR)
@@ -194,7 +194,7 @@ class TestSettlingManyAtOnce:
         assert reply.refused == [Refusal(job.id, "lease")]
         assert read(store, job.id) == apply(changes[0])
 
-    def test_the_first_change_counts_where_its_job_is_claimed_anew_in_that_step(self, store: Store) -> None:
+    def test_the_first_change_counts_if_its_job_is_claimed_again_in_that_step(self, store: Store) -> None:
         job = running_job(store)
         changes = [settle(job, said, a_policy(), AT, 0.0) for said in (Returned(), Succeeded(b"2"))]
         reply = store.exchange(Exchange(holder=WORKER, settled=changes, want=1), now=AT)
@@ -268,7 +268,7 @@ class TestCancelRequestedMeanwhile:
         assert read(store, job.id).state is State.RUNNING
 
     @pytest.mark.parametrize("outcome", GOING_ON, ids=str)
-    def test_decided_anew_it_is_cancelled(self, store: Store, outcome: Outcome) -> None:
+    def test_decided_again_it_is_cancelled(self, store: Store, outcome: Outcome) -> None:
         job = running_job(store)
         store.request_cancels([job.id], "enough", now=T0)
         (refusal,) = settle_job(store, job, outcome, now=AT, retries=1)

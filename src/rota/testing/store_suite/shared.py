@@ -1,4 +1,4 @@
-"""For stores with features.is_shared: several handles, in this process and in others, on the same data."""
+"""Tests stores with features.is_shared: several handles on the same data, in this process and in others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.model.schedules.edit import disable
 from rota.store.contract import Refusal, Seal
 from rota.testing.store_suite.builders import MINUTE, RIVAL, T0, a_job
 from rota.testing.store_suite.fixtures import opened
-from rota.testing.store_suite.notify import hears, listener_on
+from rota.testing.store_suite.notify import is_woken, listener_on
 from rota.testing.store_suite.rivals import (
     add_under_ten_keys,
     claim_until_empty,
@@ -104,7 +104,7 @@ class TestSharedStore:
         assert len(claim(store)) == 1
 
     def test_a_namespace_is_listed_by_every_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
-        """Also by one that is not open: who looks for what is there must not make anything."""
+        """Also by a handle that is not open: listing namespaces creates nothing."""
         assert store.namespace in store.namespaces()
         assert make_store().namespaces() == store.namespaces() == sorted(store.namespaces())
 
@@ -115,18 +115,24 @@ class TestSharedStore:
 
 
 class TestListenersBetweenHandles:
-    def test_a_listener_hears_a_job_from_another_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
+    def test_a_listener_is_woken_by_a_job_from_another_handle(
+        self, store: Store, make_store: Callable[[], Store]
+    ) -> None:
         with opened(make_store) as other, listener_on(store, "jobs") as listener:
-            assert hears(listener, lambda: add_job(other))
+            assert is_woken(listener, lambda: add_job(other))
 
-    def test_a_listener_hears_a_job_from_another_process(self, store: Store, make_store: Callable[[], Store]) -> None:
+    def test_a_listener_is_woken_by_a_job_from_another_process(
+        self, store: Store, make_store: Callable[[], Store]
+    ) -> None:
         with listener_on(store, "jobs") as listener:
-            assert hears(listener, lambda: in_processes(add_under_ten_keys, make_store, 1))
+            assert is_woken(listener, lambda: in_processes(add_under_ten_keys, make_store, 1))
 
-    def test_a_listener_hears_an_edit_from_another_handle(self, store: Store, make_store: Callable[[], Store]) -> None:
+    def test_a_listener_is_woken_by_an_edit_from_another_handle(
+        self, store: Store, make_store: Callable[[], Store]
+    ) -> None:
         add_schedule(store)
         with opened(make_store) as other, listener_on(store, "schedules") as listener:
-            assert hears(listener, lambda: change_schedule(other, disable(read_schedule(other), T0)))
+            assert is_woken(listener, lambda: change_schedule(other, disable(read_schedule(other), T0)))
 
 
 class TestRacesOfHandles:

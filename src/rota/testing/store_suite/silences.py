@@ -1,4 +1,4 @@
-"""Silences over an outage: what was missed before a pause goes by catch-up; only what lies within it is paused."""
+"""Tests pauses after an outage: catch-up decides on what was missed before, and the pause skips what lies within it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def silenced(
 
 
 def entries(store: Store) -> list[tuple[int, int, str]]:
-    """Last minute, count and outcome of each line of the ledger."""
+    """Last minute, count and outcome of each entry of the ledger."""
     return [((line.through_at - T0) // MINUTE, line.count, line.reason or line.outcome) for line in ledger(store)]
 
 
@@ -123,7 +123,7 @@ class TestSilences:
         start: Callable[[Schedule, int], Edit | None],
         why: str,
     ) -> None:
-        """Whatever stops a schedule that is paused already: the times so far keep the reason of the first pause."""
+        """A second pause leaves the times until then with the reason of the first."""
         add_schedule(store, catchup="all", overlap="allow")
         for change in (_nap(None), _tenant_nap(None)):
             change_schedule(store, change(read_schedule(store), STOPPED), now=STOPPED)
@@ -137,7 +137,7 @@ class TestSilences:
         assert sorted(job.fire_at or 0 for job in all_jobs(store)) == [T0 + number * MINUTE for number in range(1, 6)]
 
     def test_a_second_pause_lasts_since_the_first(self, store: Store) -> None:
-        """A date that another zone's clock puts into the first of two pauses, one said over the other, is paused."""
+        """A date that lies in the first of two overlapping pauses, by the clock of another zone, is paused."""
         add_schedule(store, trigger="cron 30 2 * * *", tz="Pacific/Niue", catchup="all", now=STOPPED - MINUTE)
         later = STOPPED + 22 * 60 * MINUTE
         for now in (STOPPED, later):
@@ -159,7 +159,7 @@ class TestSilences:
         why: str,
         whose: str,
     ) -> None:
-        """The first was over by itself, and no scheduler was alive to see it, when the second began."""
+        """The first pause ended by its set time while no scheduler was alive, before the second began."""
         add_schedule(store, catchup="all", overlap="allow", now=T0 + 5 * MINUTE)
         nap = (_tenant_nap if whose == "tenant" else _nap)(T0 + 7 * MINUTE)
         change_schedule(store, nap(read_schedule(store), STOPPED), now=STOPPED)
@@ -185,7 +185,7 @@ class TestSilences:
         start: Callable[[Schedule, int], Edit | None],
         why: str,
     ) -> None:
-        """The schedule never ran: the date that was announced before the silence is still announced after two moves."""
+        """The schedule never ran. The date announced before the pause is still announced after two changes of zone."""
         add_schedule(store, trigger="cron 30 2 * * *", tz="Europe/Paris", now=STOPPED - MINUTE)
         announced = read_schedule(store).next_at
         silenced(store, stop, start)

@@ -1,4 +1,4 @@
-"""Slots and keys: a schedule's overlap slot and a user's unique key are two things, and a firing respects both."""
+"""Tests that a schedule's overlap slot and a user's unique key are independent, and that a firing respects both."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 
 FIRST_RUN, SECOND_RUN, THIRD_RUN = (T0 + number * MINUTE for number in (1, 2, 3))
 SOON = 3 * MINUTE + 30_000_000  # three occurrences lie within it
-LOOKALIKES = ["tick", "schedule:tick", "slot:tick"]  # keys that a user may choose, and that look like a slot
+KEYS_LIKE_SLOTS = ["tick", "schedule:tick", "slot:tick"]  # keys of users that look like the name of a slot
 OVERLAPS = ["skip", "queue", "cancel", "allow"]
 
-lookalikes = pytest.mark.parametrize("key", LOOKALIKES)
+lookalikes = pytest.mark.parametrize("key", KEYS_LIKE_SLOTS)
 overlaps = pytest.mark.parametrize("overlap", OVERLAPS)
 
 
 def refused(fired: Fired, *, unique: int = 1) -> bool:
-    """Whether a firing was taken, made no job, and skipped one occurrence, because of its key or not."""
+    """Whether a firing was accepted, made no job and skipped one occurrence, by its key or not."""
     return (fired.is_accepted, fired.jobs, fired.skipped, fired.unique) == (True, [], 1, unique)
 
 
@@ -83,7 +83,7 @@ class TestSlotsAndKeys:
         assert (read(store, fired).key, read(store, fired).slot) == (None, "tick")
 
     @lookalikes
-    def test_one_made_ahead_is_no_holder_and_no_waiter_of_a_users_key(self, store: Store, key: str) -> None:
+    def test_one_created_early_neither_holds_nor_waits_for_a_users_key(self, store: Store, key: str) -> None:
         add_schedule(store, lookahead=SOON)
         made = fire(store, now=T0).jobs
         mine = add_job(store, key=key, queue="other")
@@ -233,7 +233,7 @@ class TestUniqueFirings:
         assert read(store, fired.jobs[0]).key == "k"
 
     def test_many_firings_at_once_meet_each_others_keys(self, store: Store) -> None:
-        """Those with a key stand among many without, as in a scheduler's batch."""
+        """Schedules with a key are mixed with many without, as in a scheduler's batch."""
         for number in range(6):
             add_schedule(store, f"plain-{number}", overlap="allow" if number % 2 else "skip")
             add_schedule(store, f"unique-{number}", overlap="allow" if number % 2 else "skip", key=f"k{number % 2}")
@@ -282,7 +282,7 @@ class TestUniqueFirings:
 
 class TestUniqueAhead:
     def test_the_key_is_taken_when_the_job_is_due(self, store: Store) -> None:
-        first, *_ = made_ahead(store)
+        first, *_ = created_early(store)
         assert ids(all_jobs(store, JobFilter(key="k"))) == []
         job = claim_one(store, now=FIRST_RUN)
         assert (job.id, job.key, job.slot, job.ahead) == (first.id, "k", "tick", None)
@@ -291,7 +291,7 @@ class TestUniqueAhead:
 
     @overlaps
     def test_one_whose_key_is_held_when_it_is_due_is_skipped(self, store: Store, overlap: str) -> None:
-        first, second, _ = made_ahead(store, overlap=overlap)
+        first, second, _ = created_early(store, overlap=overlap)
         holder = running_job(store, key="k", queue="other", now=T0 + 1)
         assert claim(store, 9, now=FIRST_RUN) == []
         assert not is_kept(store, first.id)
@@ -300,12 +300,12 @@ class TestUniqueAhead:
         assert ids(claim(store, 9, now=SECOND_RUN)) == [second.id]
 
     def test_those_that_are_due_together_share_one_key(self, store: Store) -> None:
-        first, *_ = made_ahead(store, overlap="allow")
+        first, *_ = created_early(store, overlap="allow")
         assert ids(claim(store, 9, now=THIRD_RUN)) == [first.id]
         assert skips(store) == {THIRD_RUN: unique(first.id)}  # one range of two
 
     def test_its_period_counts_from_its_time(self, store: Store) -> None:
-        made_ahead(store, key_for=90_000_000)
+        created_early(store, key_for=90_000_000)
         job = claim_one(store, now=FIRST_RUN)
         succeed(store, job, now=FIRST_RUN + 1)
         assert claim(store, 9, now=SECOND_RUN) == []
@@ -324,20 +324,20 @@ class TestUniqueAhead:
         assert add_job(store, key="k", now=SECOND_RUN) == second
 
     def test_it_keeps_the_key_that_it_was_made_with(self, store: Store) -> None:
-        first, *_ = made_ahead(store)
+        first, *_ = created_early(store)
         rekey(store, "other", lookahead=SOON)
         job = claim_one(store, now=FIRST_RUN)
         assert (job.id, job.key) == (first.id, "k")
 
 
-def made_ahead(store: Store, **spec: Any) -> list[Job]:
-    """The jobs of the first three minutes, made at once; oldest first."""
+def created_early(store: Store, **spec: Any) -> list[Job]:
+    """Create the jobs of the first three minutes at once; oldest first."""
     add_schedule(store, **{"lookahead": SOON, "grace": HOUR, "key": "k", **spec})
     return store.get_jobs(fire(store, now=T0).jobs)
 
 
 def rekey(store: Store, key: str, **spec: Any) -> None:
-    """Let the schedule's later jobs have that key."""
+    """Give the schedule's later jobs that key."""
     schedule = read_schedule(store)
     after = msgspec.structs.replace(schedule.spec, key=key, **spec)
     change_schedule(store, register(schedule, schedule.id, after, schedule.origin, T0 + 2, fresh_id), now=T0 + 2)

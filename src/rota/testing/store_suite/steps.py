@@ -1,4 +1,4 @@
-"""The store's verbs in short form, so that a test reads as what happened. The time is T0 if a call gives no other."""
+"""Defines the store's verbs in short form for tests. The time is T0 if a call gives no other."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def claim_one(store: Store, *, queues: tuple[str, ...] = DEFAULT, holder: str = 
 
 
 def running_job(store: Store, *, now: int = T0, holder: str = WORKER, **fields: Any) -> Job:
-    """A new job under a lease; nothing else may be waiting in its queue."""
+    """A new job under a lease; its queue must be empty."""
     job_id = add_job(store, now=now, **fields)
     job = claim_one(store, queues=(fields.get("queue", "default"),), holder=holder, now=now)
     assert job.id == job_id
@@ -110,7 +110,7 @@ def cancel_waiting(store: Store, job_id: str, *, now: int = T0, reason: str = "n
 
 
 def rescue_expired(store: Store, *, now: int) -> list[Refusal]:
-    """What a rescuer does in one round."""
+    """One round of a rescuer."""
     expired = store.expired_jobs(100, now=now)
     return store.rescue_jobs([rescue(job, now) for job in expired], now=now)
 
@@ -164,7 +164,7 @@ def add_schedule(store: Store, schedule_id: str = "tick", *, now: int = T0, **sp
 
 
 def change_schedule(store: Store, edit: Edit | None, *, now: int = T0) -> Schedule:
-    """Apply an edit that must be taken; the schedule as it is afterwards (or was, where it is removed)."""
+    """Apply an edit that must be accepted; return the schedule after it (or before it, if it was removed)."""
     assert edit is not None
     assert store.edit_schedules([edit], now=now) == []
     return edit.after if edit.is_removal else read_schedule(store, edit.id)
@@ -176,7 +176,7 @@ def read_schedule(store: Store, schedule_id: str = "tick") -> Schedule:
 
 
 def planned(store: Store, schedule_id: str = "tick", *, now: int) -> Firing:
-    """What a scheduler would do about a schedule at that instant."""
+    """The firing that a scheduler decides on at that instant."""
     return plan(read_schedule(store, schedule_id), now, fresh_id)
 
 
@@ -187,7 +187,7 @@ def fire(store: Store, schedule_id: str = "tick", *, now: int) -> Fired:
 
 
 def planned_early(store: Store, at: int, schedule_id: str = "tick") -> Firing:
-    """What a scheduler would do a moment before that instant."""
+    """The firing that a scheduler decides on shortly before that instant."""
     firing = plan_early(read_schedule(store, schedule_id), at, fresh_id)
     assert firing is not None
     return firing

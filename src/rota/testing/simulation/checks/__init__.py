@@ -1,1 +1,1 @@
-"""Checkers: plain functions over a recorded history, each the proof of one promise. An empty list means it held."""
+"""Checks the recorded history of a simulation: one function for each guarantee. An empty list means that it held."""

@@ -1,4 +1,4 @@
-"""Claims: a claim never takes a job while a better one, ready before, stays."""
+"""Checks that no claim takes a job while a better one that was ready before is left."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _claim_faults(call: Call, world: World, paused: set[str]) -> Iterator[Violat
     early = (job for job in claimed if job.run_at > call.at + ask.ahead and not _was_queued(job, world))
     wrong = [*strange, *early]
     if wrong:
-        yield Violation(BEST_FIRST, call.step, f"{ask.holder} took {wrong[0].id}, which nobody may take now")
+        yield Violation(BEST_FIRST, call.step, f"{ask.holder} claimed {wrong[0].id}, which cannot be claimed now")
 
 
 def _decided_away(call: Call) -> Iterator[str]:
-    """Jobs made ahead that this claim found due, and that catch-up, overlap or a key refused: they were not ready."""
+    """Jobs created before they were due that this claim refused (catch-up, overlap, a key): they were not ready."""
     for before, after in call.jobs:
         if before is not None and before.ahead is not None and (after is None or after.state is State.HELD):
             yield before.id
@@ -70,7 +70,7 @@ def _is_ready(job: Job, now: int) -> bool:
 
 
 def _was_queued(job: Job, world: World) -> bool:
-    """Whether it had been made ready before: a moment ahead of its time, or it was returned then."""
+    """Whether it had become ready before: it was claimed early, or returned then."""
     before = world.jobs.get(job.id)
     return before is not None and before.state is State.QUEUED
 

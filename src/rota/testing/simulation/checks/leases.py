@@ -1,4 +1,4 @@
-"""Leases: one at a time per job, and no write that its holder had no right to."""
+"""Checks that a job has one lease at a time, and that only its holder writes about it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NO_STALE_WRITE = "I4: no stale write is accepted"
 
 
 def check_leases(history: History) -> list[Violation]:
-    """A job is claimed only when its last lease has ended: settled, or rescued after it had run out."""
+    """A job is claimed only after its last lease has ended: it was settled, or rescued after the lease expired."""
     return [violation for call, world in history.replay() for violation in _lease_faults(call, world)]
 
 
 def check_stale_writes(history: History) -> list[Violation]:
-    """Every accepted write met the world that it was decided on."""
+    """Every accepted write found what it was decided on unchanged."""
     return [violation for call, world in history.replay() for violation in _stale_writes(call, world)]
 
 
@@ -35,7 +35,7 @@ def count_refused(history: History) -> int:
 
 
 def accepted(call: Call) -> list[Change]:
-    """The changes of jobs that a call brought and the store took."""
+    """The changes of jobs that a call contained and the store accepted."""
     match call.verb:
         case "exchange":
             return _settled(call.args[0].settled, Counter(refusal.id for refusal in call.reply.refused))
@@ -47,7 +47,7 @@ def accepted(call: Call) -> list[Change]:
 
 
 def _settled(changes: list[Change], refused: Counter[str]) -> list[Change]:
-    """A batch may hold two changes of one job, of an old lease and of a new one: the old are refused first."""
+    """A batch may contain two changes of one job, under an old lease and a new one: the old one is refused first."""
     if not refused:
         return changes
     oldest_first = sorted(changes, key=lambda change: change.job.lease_no)
@@ -75,7 +75,7 @@ def _lease_faults(call: Call, world: World) -> Iterator[Violation]:
     for change in accepted(call):
         job = world.jobs.get(change.id)
         if call.verb == "rescue_jobs" and job is not None and (job.lease_until or 0) > call.at:
-            yield Violation(ONE_LEASE, call.step, f"{_lease(job)} was rescued before it had run out")
+            yield Violation(ONE_LEASE, call.step, f"{_lease(job)} was rescued before it had expired")
 
 
 def _stale_writes(call: Call, world: World) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""The lives of jobs: lawful moves, rising attempts, budgets, unique keys, and an end for every one."""
+"""Checks the lives of jobs: allowed moves, rising attempts, budgets, unique keys, and an end for every job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONE_KEY = "I1: a key has at most one live job, and is free once that has ended"
 
 
 def check_no_loss(history: History) -> list[Violation]:
-    """Every job that ever was is in a final state now, or was removed from one."""
+    """Every job that was ever added is in a final state now, or was deleted from one."""
     violations = [
         Violation(NO_LOSS, history.calls[-1].step, f"{_brief(job)} never ended")
         for job in history.final_world().jobs.values()
@@ -36,18 +36,18 @@ def check_no_loss(history: History) -> list[Violation]:
             Violation(NO_LOSS, call.step, f"{_brief(before)} was removed by {call.verb} before it had ended")
             for before, after in call.jobs
             if before is not None and after is None and before.is_live and before.id not in ends
-            if not (call.verb == "exchange" and _awaits_its_schedule(before))  # the ledger's check wants its line
+            if not (call.verb == "exchange" and _awaits_its_schedule(before))  # the ledger has its entry
         ]
     return violations
 
 
 def _awaits_its_schedule(job: Job) -> bool:
-    """Whether the claim may find that another run goes on: then the job goes, and the ledger has a line for it."""
+    """Whether the claim may find that another run is live: then the job is deleted, and the ledger has an entry."""
     return job.state is State.SCHEDULED and not job.lease_no and job.ahead is not None
 
 
 def check_additions(history: History) -> list[Violation]:
-    """Every job that a reply said was accepted is there, and where its key was taken, that is true."""
+    """Every job that a reply named as accepted exists; if the reply named another job instead, that job has the key."""
     violations: list[Violation] = []
     for call, world in history.replay():
         if call.verb == "add_jobs":
@@ -60,12 +60,12 @@ def check_additions(history: History) -> list[Violation]:
 
 
 def check_moves(history: History) -> list[Violation]:
-    """Each history only grows, each step of it is in the table, and what is final stays so except by hand."""
+    """Each history only grows, each of its moves is allowed, and a final state changes only by hand."""
     return [violation for call in history.calls for violation in _unlawful(call)]
 
 
 def check_budgets(history: History, retries_of: Callable[[Job], int]) -> list[Violation]:
-    """Failures never exceed the retries by more than the last, nor deaths three; each failure spends one."""
+    """At most one failure more than there are retries, and at most three deaths; each failure counts one."""
     violations: list[Violation] = []
     for call in history.calls:
         for before, after in call.jobs:

@@ -1,4 +1,4 @@
-"""Logs: what a run wrote is in the store when its end is, and in the order in which it was written."""
+"""Checks that the store has a run's lines, in the order in which they were written, once it has the run's end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE_LOGS = "a job's log holds its lines, in order"
 
 
 def check_logs(history: History, written: dict[tuple[str, int], int]) -> list[Violation]:
-    """Lines are numbered per job and lease by their writer; one may come twice, where a reply was lost."""
+    """Writers number the lines of a job and lease. A line may come twice if a reply was lost."""
     violations: list[Violation] = []
     kept: dict[tuple[str, int], int] = {}
     for call in history.calls:

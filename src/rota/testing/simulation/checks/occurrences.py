@@ -1,7 +1,7 @@
-"""Occurrences: each expected time of a schedule has exactly one record, by an oracle that knows no engine.
+"""Checks that each expected time of a schedule has exactly one record, by an oracle that does not use the engine.
 
-The oracle counts seconds on its fingers for the few triggers that the simulation uses; it shares no code with the
-triggers, nor with the decisions about firing.
+The oracle counts seconds for the few triggers that the simulation uses. It shares no code with the triggers, nor with
+the decisions about firing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def expected_slots(schedule: Schedule, after: int, through: int) -> list[int]:
 
 
 def _is_told(schedule: Schedule, at: int) -> bool:
-    """Whether it fell into a pause over missed times: its record was made when the pause ended."""
+    """Whether it lies in a pause over missed times: its record was made when the pause ended."""
     detours = () if schedule.ahead is None else schedule.ahead.detours
     return any(one.after < at <= one.through for one in detours)
 
@@ -71,7 +71,7 @@ def check_firings(history: History) -> list[Violation]:
 
 
 def _silence_faults(call: Call, before: Schedule, after: Schedule) -> Iterator[Violation]:
-    """What a pause over missed times takes out has a record each, from the step that takes it out."""
+    """Each time that a pause over missed times removes has a record from that step on."""
     silent = _silent_slots(before, after)
     if silent and len(silent) != _skipped(call, before.id):
         text = f"{before.id} left out {silent}: {_skipped(call, before.id)} were recorded as skipped"
@@ -79,7 +79,7 @@ def _silence_faults(call: Call, before: Schedule, after: Schedule) -> Iterator[V
 
 
 def check_doubles(history: History) -> list[Violation]:
-    """No two jobs ever stand for the same time of the same schedule's life."""
+    """No two jobs have the same nominal time of the same life of a schedule."""
     made: set[tuple[str, int, int]] = set()
     violations: list[Violation] = []
     births: dict[str, int] = {}
@@ -113,7 +113,7 @@ def check_ledger(schedule: Schedule, slots: Iterable[int], lines: Iterable[Occur
 
 
 def life_slots(history: History, schedule_id: str) -> list[int]:
-    """Every time that a schedule's present life has passed, by the timing that was in force at each."""
+    """Every time that a schedule has passed since it was made, by the timing that it had then."""
     slots: list[int] = []
     for call in history.calls:
         for before, after in call.schedules:
@@ -128,7 +128,7 @@ def life_slots(history: History, schedule_id: str) -> list[int]:
 
 
 def _silent_slots(before: Schedule, after: Schedule) -> list[int]:
-    """The times that a step takes out, though the schedule does not pass them yet."""
+    """The times that a step removes before the schedule passes them."""
     known = () if before.ahead is None else before.ahead.detours
     added = () if after.ahead is None else [one for one in after.ahead.detours if one not in known]
     return [at for one in added for at in expected_slots(before, one.after, one.through)]

@@ -1,7 +1,7 @@
-"""Policies: which of the times that came due make jobs, by an oracle that counts them one by one.
+"""Checks which of the times that came due make jobs, by an oracle that counts them one by one.
 
-Plain cases only: a schedule with a bound on its runs, or with more due times than one firing takes, is left to the
-checks of the ledger.
+It decides simple cases only. A schedule with a bound on its runs, or with more due times than one firing takes, is left
+to the checks of the ledger.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_policies(history: History) -> list[Violation]:
 
 
 def chosen_slots(schedule: Schedule, now: int) -> list[int] | None:
-    """The times that make jobs, oldest first; None if the case is not plain."""
+    """The times that make jobs, oldest first; None if the case is not a simple one."""
     spec = schedule.spec
     if spec.max_runs is not None:
         return None
@@ -85,6 +85,6 @@ def _wrong_skips(call: Call, world: World, firing: Firing, fired: Fired) -> Iter
 
 
 def _is_held(call: Call, world: World, key: str) -> bool:
-    """Whether a job holds a key before a call, or has come to hold it in the call."""
+    """Whether a job has a key before a call, or gets it in the call."""
     known = [*world.jobs.values(), *(after for _, after in call.jobs if after is not None)]
     return any(job.key == key and holds_key(job.state, job.key_until, call.at) for job in known)

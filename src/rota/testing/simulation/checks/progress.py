@@ -1,4 +1,4 @@
-"""Progress: every live job is due later, ready, held behind a live one, or under a lease that ends unless renewed."""
+"""Checks that no live job is stuck: it is due, ready, held behind a live job, or under a lease that can expire."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 NOT_STUCK = "I7: nothing is stuck"
 NEVER_FAILS = "I7: no service fails for good"
-LONGEST_WAIT = 3_600 * SECOND  # of a job that is due later: nothing here asks for more
+LONGEST_WAIT = 3_600 * SECOND  # of a job that is due later; the simulation makes none longer
 
 
 def check_not_stuck(history: History, lease_for: int) -> list[Violation]:
-    """After every call, each job that it touched can go on by itself, and so can each that is held."""
+    """After every call, each job that it changed can continue by itself, and so can each held job."""
     violations: list[Violation] = []
     held: dict[str, Job] = {}
     for call, world in history.replay():
@@ -50,7 +50,7 @@ def _dead_ends(call: Call, now: dict[str, Job], lease_for: int) -> Iterator[Viol
         if job.state is State.RUNNING and call.verb in {"exchange", "extend_leases"} and not lease_ends:
             yield Violation(NOT_STUCK, call.step, f"{_brief(job)} runs under a lease until {job.lease_until}")
         if job.state is State.RUNNING and not job.holder:
-            yield Violation(NOT_STUCK, call.step, f"{_brief(job)} runs, and nobody holds it")
+            yield Violation(NOT_STUCK, call.step, f"{_brief(job)} runs, and no worker holds it")
         if job.state is not State.RUNNING and job.lease_until is not None:
             yield Violation(NOT_STUCK, call.step, f"{_brief(job)} has a lease, and does not run")
         if job.state is State.SCHEDULED and job.run_at > call.at + LONGEST_WAIT:

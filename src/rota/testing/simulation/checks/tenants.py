@@ -20,7 +20,7 @@ FOLLOWED = "I12: schedules follow their tenants"
 
 
 def check_tenants(store: Store, step: int, now: int) -> list[Violation]:
-    """Asked at the end, when every node has had the time to finish what others began."""
+    """Call it at the end, when nodes have had time to finish the changes that others began."""
     tenants = {entry.name: msgspec.json.decode(entry.data, type=Tenant) for entry in store.list_entries(KIND).items}
     texts = [f"the change of tenant {entry.name} is still pending" for entry in store.list_entries(UNSETTLED).items]
     for schedule in all_schedules(store):

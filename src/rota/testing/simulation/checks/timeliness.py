@@ -1,4 +1,4 @@
-"""Timeliness: once faults and their consequences are over nothing is late, and at no time does anybody spin."""
+"""Checks that nothing is late after the faults and their consequences, and that no service polls without a pause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rota.testing.simulation.history import Call, Changed, History, World
 
 IN_TIME = "I10: lateness is bounded"
-NO_SPIN = "I10: nobody asks again and again while nothing happens"
+NO_SPIN = "I10: no service polls without a pause while nothing happens"
 
 LATEST_START = SECOND  # of a ready job: a notification wakes a worker at once, and the runs before it are short
 LATEST_FIRING = SECOND // 10
@@ -25,16 +25,16 @@ SLACK = SECOND
 MOST_IDLE_CALLS = 15  # of one service, in one second in which nothing happens
 
 
-def check_lateness(history: History, calm_from: int, quiet_from: int, lease_for: int) -> list[Violation]:
+def check_lateness(history: History, fault_free_from: int, recovered_from: int, lease_for: int) -> list[Violation]:
     """Ready jobs start, due schedules fire and expired leases are noticed within their bounds."""
     violations: list[Violation] = []
     ready_at: dict[str, int] = {}
     for call, world in history.replay():
-        if call.at >= quiet_from:
-            violations += _late_starts(call, ready_at, quiet_from)
-            violations += _late_firings(call, world, quiet_from)
-        if call.at >= calm_from and call.verb == "rescue_jobs":
-            violations += _late_rescues(call, calm_from, lease_for)
+        if call.at >= recovered_from:
+            violations += _late_starts(call, ready_at, recovered_from)
+            violations += _late_firings(call, world, recovered_from)
+        if call.at >= fault_free_from and call.verb == "rescue_jobs":
+            violations += _late_rescues(call, fault_free_from, lease_for)
         for change in call.jobs:
             _note_ready(ready_at, change, call.at)
     return violations
@@ -72,27 +72,27 @@ def _note_ready(ready_at: dict[str, int], change: Changed[Job], now: int) -> Non
         ready_at.setdefault(after.id, now)
 
 
-def _late_starts(call: Call, ready_at: dict[str, int], quiet_from: int) -> Iterator[Violation]:
+def _late_starts(call: Call, ready_at: dict[str, int], recovered_from: int) -> Iterator[Violation]:
     if call.verb != "exchange":
         return
     for job in call.reply.claimed:
-        late = call.at - max(ready_at.get(job.id, call.at), quiet_from)
+        late = call.at - max(ready_at.get(job.id, call.at), recovered_from)
         if late > LATEST_START:
             yield Violation(IN_TIME, call.step, f"job {job.id} of {job.queue} waited {late / SECOND:.3f} s")
 
 
-def _late_firings(call: Call, world: World, quiet_from: int) -> Iterator[Violation]:
+def _late_firings(call: Call, world: World, recovered_from: int) -> Iterator[Violation]:
     if call.verb != "fire":
         return
     for fired in call.reply:
         due_at = world.schedules[fired.schedule_id].due_at if fired.is_accepted else None
-        late = 0 if due_at is None else call.at - max(due_at, quiet_from)
+        late = 0 if due_at is None else call.at - max(due_at, recovered_from)
         if late > LATEST_FIRING:
             yield Violation(IN_TIME, call.step, f"{fired.schedule_id} fired {late / SECOND:.3f} s late")
 
 
-def _late_rescues(call: Call, calm_from: int, lease_for: int) -> Iterator[Violation]:
+def _late_rescues(call: Call, fault_free_from: int, lease_for: int) -> Iterator[Violation]:
     for change in accepted(call):
-        late = call.at - max(change.job.lease_until or 0, calm_from)
+        late = call.at - max(change.job.lease_until or 0, fault_free_from)
         if late > lease_for // 2 + SLACK:
             yield Violation(IN_TIME, call.step, f"job {change.id} was rescued {late / SECOND:.3f} s after its lease")

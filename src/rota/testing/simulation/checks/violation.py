@@ -1,4 +1,4 @@
-"""What a checker finds."""
+"""Defines what a checker reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Violation(NamedTuple):
-    """A broken promise: which, at which step of the simulation, and what was seen."""
+    """A guarantee that did not hold: which, at which step of the simulation, and what was seen."""
 
     promise: str
     step: int

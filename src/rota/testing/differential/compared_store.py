@@ -1,4 +1,4 @@
-"""Parties: one store each in a differential test. A party does operations to its store in the store's own terms."""
+"""Does operations to one store of a differential test, in the store's own positions, numbers and cursors."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FAR = 2**53  # beyond every instant
 MOST_PAGES = 50
 
 
-class Party:
-    """A store, and what it calls the places in line: a decision that was made on memory's is put into its terms."""
+class ComparedStore:
+    """One store. A decision that was made on the memory store is translated: each store has positions of its own."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class Party:
     def _list_logs(
         self, job_id: str, *, behind: int, start: int | None, end: int | None, limit: int
     ) -> tuple[Any, Any]:
-        """Lines behind the first so many, by the number that this store gave to the last of those."""
+        """The lines after the first so many, by the number that this store gave to the last of those."""
         passed = self.store.list_logs(job_id, limit=behind) if behind else []
         after = passed[-1].number if passed else 0
         found = self.store.list_logs(job_id, after=after, start=start, end=end, limit=limit)
@@ -121,7 +121,7 @@ class Party:
         return comparable_expired(found, limit), found
 
     def _prune(self, *args: Any, **options: Any) -> tuple[Any, Any]:
-        """Upkeep until two calls found nothing (one may end a round of all schedules); its order is the store's own."""
+        """Prune until two calls found nothing: one may end a round of all schedules. The order is the store's own."""
         rounds = [self.store.prune(*args, **options), self.store.prune(*args, **options)]
         while rounds[-1].total or rounds[-2].total:
             rounds.append(self.store.prune(*args, **options))
@@ -144,7 +144,7 @@ class Party:
         )
 
     def _pages(self, page_at: Callable[[str | None], Page[Any]], most: int = MOST_PAGES) -> list[Any]:
-        """The items of all pages; a list that never ends is cut off, and recognised by its length."""
+        """The items of all pages. A list that does not end is cut, and recognised by its length."""
         items: list[Any] = []
         cursor: str | None = None
         for _ in range(most):
@@ -155,7 +155,7 @@ class Party:
                 break
         return items
 
-    # Places in line.
+    # Positions.
 
     def _remember(self, reply: Any) -> None:
         jobs = reply.claimed if isinstance(reply, Exchanged) else reply
@@ -174,7 +174,7 @@ class Party:
                 return value
 
     def _seq(self, job_id: str) -> int:
-        """This store's place of a job; 0 if there never was such a job, or it went before anybody looked."""
+        """The position of a job in this store; 0 if it has no such job, or deleted it before it was read."""
         if job_id not in self._seqs:
             self._remember(self.store.get_jobs([job_id]))
         return self._seqs.get(job_id, 0)
