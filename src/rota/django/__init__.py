@@ -1,4 +1,4 @@
-"""Django: its settings, database, transactions, commands, checks, login and tests around one app.
+"""Joins a Django project and one app: settings, database, transactions, commands, checks, login and tests.
 
 `from rota.django import app, task, schedule`. The app is made from the setting ROTA when it is first used. Nothing
 happens when this package is imported. Needs the extra `django`.

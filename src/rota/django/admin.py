@@ -1,4 +1,4 @@
-"""A link to the dashboard in the index of the admin."""
+"""Adds a link to the dashboard to the index of the admin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The app config: reads the settings, imports the jobs of all installed apps, and registers the checks."""
+"""Configures the Django app: reads the settings, imports the jobs of all installed apps, and registers the checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""System checks: `manage.py check`, and with `--database` or `--deploy` also whether the store answers."""
+"""Adds system checks to `manage.py check`; with `--database` or `--deploy` also whether the store answers."""
 
 from __future__ import annotations
 

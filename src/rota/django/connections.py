@@ -1,4 +1,4 @@
-"""Looks after Django's connections around each attempt, as Django does around each request.
+"""Checks and closes Django's connections around each attempt, as Django does around each request.
 
 A connection that is broken, or older than CONN_MAX_AGE, is closed before and after an attempt. One that is kept is
 tried before its first use in an attempt, whatever CONN_HEALTH_CHECKS says: a worker may be idle for hours. So a server
@@ -71,7 +71,7 @@ def _close_old(held: list[Any]) -> None:
 
 
 def _close_all() -> None:
-    """Close the connections of a thread that ends; nobody could use them again."""
+    """Close the connections of a thread that ends: no other thread can use them."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close()

@@ -1,4 +1,4 @@
-"""A model without a table: it holds the permissions of the dashboard, and its place in the admin."""
+"""Defines a model without a table, for the permissions of the dashboard and its entry in the admin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend for Django's tasks: `TASKS = {"default": {"BACKEND": "rota.django.tasks.RotaBackend"}}`.
+"""Provides a backend for Django's tasks: `TASKS = {"default": {"BACKEND": "rota.django.tasks.RotaBackend"}}`.
 
 Django has tasks from 6.0 on. Before, the package django-tasks has them, with the same names. Each task of Django runs
 as a job of one task of Rota, which gets the path of the function. OPTIONS takes `retries` and `timeout`.

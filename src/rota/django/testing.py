@@ -1,4 +1,4 @@
-"""For Django's tests: the project's app on a store of the test's own, with jobs that are collected, or run at once."""
+"""Gives Django's tests the project's app on a store of their own, with jobs that are collected, or run at once."""
 
 from __future__ import annotations
 

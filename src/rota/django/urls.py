@@ -1,4 +1,4 @@
-"""The addresses of the dashboard: `path("rota/", include("rota.django.urls"))`."""
+"""Lists the addresses of the dashboard: `path("rota/", include("rota.django.urls"))`."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The dashboard behind Django's login. Permissions are roles, and changes are recorded under the user's name."""
+"""Serves the dashboard behind Django's login. Permissions are roles, and changes are recorded under the user's name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dashboard(request: Any, rest: str) -> Any:
 
 
 def person_of(user: Any) -> Person | None:
-    """A user of Django with a role; None for nobody, and for a site without users."""
+    """A user of Django with a role; None without a login, and for a site without users."""
     if user is None or not user.is_authenticated:
         return None
     return Person(str(user.get_username())[:LONGEST_NAME], role_of(user))

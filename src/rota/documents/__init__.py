@@ -1,4 +1,4 @@
-"""Any collection or table as a queue: its documents carry four fields, and become jobs where they are."""
+"""Makes any collection or table a queue: its documents carry four fields, and become jobs where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queues of documents of one app: those that rota.yaml declares, and those that code made with `app=`.
+"""Lists the queues of documents of one app: those that rota.yaml declares, and those that code made with `app=`.
 
 The CLI, HTTP and the pages read them here. Reading needs no handler, so a process without the handlers' code can read.
 """
@@ -25,15 +25,15 @@ MOST_COUNTED = 1_000  # documents of each state that a summary counts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSummary:
-    """A queue as people look at it: its documents by state, as far as they were counted."""
+    """A queue with its documents by state, as far as they were counted."""
 
     name: str
     source: str
     handler: str
     origin: str  # rota.yaml:3, or code
     states: dict[str, int]
-    more: list[str]  # states of which there are more documents than were counted
-    is_whole: bool  # there are none
+    more: list[str]  # states with more documents than were counted
+    is_whole: bool  # there is no such state
     error: str = ""  # why the source could not be read
 
 
@@ -86,7 +86,7 @@ class KnownQueue:
         return found
 
     def why(self, wanted: Any) -> DocumentVerdict:
-        """What a document waits for, and what to do."""
+        """Say what a document waits for, and what to do."""
         return judge(self.name, self.find(wanted), self.source.now())
 
 
@@ -116,7 +116,7 @@ class Catalogue:
         return self._of_code(self._made(name))
 
     def queue(self, name: str) -> DocumentQueue:
-        """The same, so that it can be started: a new one for each call, if rota.yaml declares it."""
+        """The queue of that name, to be started. If rota.yaml declares it, each call makes a new one."""
         said = self._said(name)
         if said is not None:
             return make_queue(self._host, self._app, said, self._source_of(said))
@@ -146,7 +146,7 @@ class Catalogue:
             )
 
     def check(self, name: str, *, handler: bool = True) -> list[Finding]:
-        """What keeps a queue from running: what cannot be imported or reached, then what its source finds.
+        """Report what keeps a queue from running: what cannot be imported or reached, then what its source finds.
 
         Without `handler`, the code of the handler is not loaded: another process may have it.
         """
@@ -157,13 +157,13 @@ class Catalogue:
             return mistakes or [_no_source(err)]
 
     def mistakes(self, name: str) -> list[Finding]:
-        """What of a queue cannot be loaded here: its source and its handler. No server is asked."""
+        """What cannot be loaded here of a queue: its source and its handler. No server is asked."""
         said = self._said(name)
         if said is None:
             self._made(name)
             return []
         found = []
-        source: Source[Any] = MemorySource([])  # stands in, so that the handler is looked at too
+        source: Source[Any] = MemorySource([])  # in its place, so that the handler is checked too
         try:
             source = self._source_of(said)
         except BadSettings as err:

@@ -1,4 +1,4 @@
-"""app.documents: the queues of documents of an app, and the verbs about them. The CLI and HTTP have the same."""
+"""Defines `app.documents`: the queues of documents of an app, with the verbs that the CLI and HTTP have."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a source of documents does. One source is one collection or table; every verb takes a batch.
+"""Defines what a source of documents does. One source is one collection or table; every verb takes a batch.
 
-The rules decide (`rules.py`), a source records. What always holds:
+The rules decide (`rules.py`), and a source records. These always hold:
 
 - The server's clock decides what is due and when a lock ends. `now()` may estimate it from the last reply.
 - `lock_next` takes the oldest due documents first. Two callers never hold the same document at one time.
@@ -48,10 +48,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideRecord:
-    """What Rota remembers of a document beside it, while `sleepUntil` shows a time that Rota wrote."""
+    """What Rota stores beside a document, while its `sleepUntil` shows a time that Rota wrote."""
 
-    nominal: int  # the time that the run stands for
-    failures: int = 0  # since the last run that went well
+    nominal: int  # the nominal time of the run
+    failures: int = 0  # since the last run that succeeded
     error: str = ""
     failed_at: int | None = None
 
@@ -73,7 +73,7 @@ class Update(Generic[Raw]):
     """A fenced change of the schedule, which also frees the lock."""
 
     locked: LockedDocument[Raw]
-    sleep_until: int | None = None  # None: null, so the document is done
+    sleep_until: int | None = None  # None: null is written, and the document is done
     side: SideRecord | None = None  # kept under the new sleep_until; None: what was kept is deleted
     keeps_schedule: bool = False  # free the lock alone: the owner has written another sleepUntil
 
@@ -107,7 +107,7 @@ class Batch(Generic[Raw]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something about a source that keeps documents from running, or makes it slow; and what mends it."""
+    """Something that keeps documents from running, or makes a source slow, and the command that mends it."""
 
     kind: str  # "no-collection", "no-index", "not-a-time", "path-through-list", "never-starts", …
     message: str
@@ -117,7 +117,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """One document as people look at it."""
+    """One document, for lists and pages."""
 
     id: Any
     state: str  # waiting | due | running | retrying | done
@@ -132,7 +132,7 @@ class DocumentFacts:
 
 
 class Listed(NamedTuple):
-    """Documents, and whether there are no others."""
+    """Documents, and whether these are all."""
 
     documents: list[DocumentFacts]
     is_whole: bool
@@ -149,7 +149,7 @@ STATES = ("waiting", "due", "running", "retrying", "done")
 
 
 def shown(value: object) -> str:
-    """A value as text that can be encoded: bytes of the owner's that are no UTF-8 are escaped."""
+    """A value as text that can be encoded: bytes that are not UTF-8 are escaped."""
     return str(value).encode(errors="backslashreplace").decode()
 
 
@@ -212,7 +212,7 @@ def listed(pages: Iterable[list[DocumentFacts] | None], limit: int, state: str |
 
 
 def texts_meant(wanted: Any) -> list[Any]:
-    """The ids that may be meant: the value itself, and the number that a text is written like."""
+    """The ids that a value may mean: itself, and the number that a text looks like."""
     if not isinstance(wanted, str):
         return [wanted]
     meant: list[Any] = [wanted]

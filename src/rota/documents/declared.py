@@ -79,7 +79,7 @@ def find_handler(host: Host, said: FileDocuments) -> Callable[..., Any]:
 
 
 def where(said: FileDocuments) -> str:
-    """Where its documents are, without secrets."""
+    """The address of its documents, without secrets."""
     return " ".join(filter(None, (shown_url(said.source), said.collection)))
 
 
@@ -99,7 +99,7 @@ def _made_by_code(said: FileDocuments) -> Source[Any]:
 
 
 def _loaded(said: FileDocuments, key: str, text: str) -> Any:
-    """What module:name names."""
+    """The object that module:name names."""
     module, _, name = text.partition(":")
     try:
         found: Any = importlib.import_module(module)

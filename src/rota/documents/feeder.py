@@ -33,8 +33,8 @@ AFTER_RIVALS = 0.01  # seconds, if other processes took what this one tried to l
 LONGEST_AFTER_RIVALS = 0.64  # seconds; a row may be locked for hours by a transaction of its owner
 REFUSED_EVERY = 5.0  # seconds between two tries to write an end that the source refuses
 MOST_CHANGES = 10  # times that an owner may change a document between a read and a write, before it is left alone
-LAST_LOOK = 0.2  # seconds between two tries of a stopping queue; a handler that ends wakes it at once
-LAST_WRITES_FOR = 10.0  # seconds for which a stopping queue tries to write its last ends
+LAST_LOOK = 0.2  # seconds between two turns of a queue that stops; a handler that ends wakes it at once
+LAST_WRITES_FOR = 10.0  # seconds within which a queue that stops tries to write its last ends
 
 
 class Pace(NamedTuple):
@@ -47,7 +47,7 @@ class Pace(NamedTuple):
 
 
 class Hooks(NamedTuple):
-    """What the queue calls on the user's word; each survives an error of its own."""
+    """The user's hooks. An error in one of them does not stop the queue."""
 
     on_idle: Callable[[], None]
     on_stop: Callable[[], None]
@@ -55,7 +55,7 @@ class Hooks(NamedTuple):
 
 
 class Feeder(Service):
-    """Turns: writes the ends of runs, locks as many documents as there are free slots, starts their handlers."""
+    """In each turn, writes the ends of runs, locks documents for the free slots, and starts their handlers."""
 
     name = "document queue"
 
@@ -146,7 +146,7 @@ class Feeder(Service):
         return pause if batch.next_due is None else min(pause, seconds_until(batch.next_due, self.clock.now()) + 0.001)
 
     def close(self) -> None:
-        """Wait for what runs, write it, and tell the user."""
+        """Wait for running handlers, write their ends, and call the user's hook."""
         gives_up_at: float | None = None
         while self.running and (gives_up_at is None or time.monotonic() < gives_up_at):
             self._woken.wait(LAST_LOOK)
@@ -161,7 +161,7 @@ class Feeder(Service):
         self.is_idle = False
         try:
             self._hooks.on_stop()
-        finally:  # only now: who waits for the end finds that the last hook has run
+        finally:  # last: a caller that waits for the end must find that the last hook has run
             self.has_ended.set()
 
     def _room(self) -> int:
@@ -171,7 +171,7 @@ class Feeder(Service):
         return self._pace.concurrency - len(self.running) - len(self._resting)
 
     def _until_a_slot_is_free(self) -> float:
-        """A run that ends wakes the loop; a slot that rests has its time."""
+        """The seconds until a slot is free, if `next_delay` keeps one. A run that ends wakes the loop."""
         return max(0.0, self._resting[0] - time.monotonic()) if self._resting else 3600.0
 
     def _begin(self, documents: list[LockedDocument[Any]], now: int) -> None:
@@ -191,7 +191,7 @@ class Feeder(Service):
             self.caller.submit(*runs)
 
     def _note_idle(self) -> None:
-        """Tell once per idle period."""
+        """Call the hook once per idle period."""
         if self.running or self.is_idle:
             return
         self.is_idle = True
@@ -238,7 +238,7 @@ class Feeder(Service):
         return is_refusal
 
     def _refuse(self, run: DocumentRun, err: BaseException) -> None:
-        """Try again until the lock ends. Then the document is due again, and another run takes it up."""
+        """Try again until the lock ends. Then the document is due again, and runs again."""
         run.was_sent = False
         now = self.clock.now()
         if run.locked.locked_until <= now:

@@ -80,12 +80,12 @@ class Fields:
 
     @property
     def parents(self) -> list[str]:
-        """What leads to the fields: "job.at" -> job. A list there would make a field name many values."""
+        """The paths above the fields: "job.at" -> job. With a list there, a field would name many values."""
         return _parents(self._paths())
 
     @property
     def lock_parents(self) -> list[str]:
-        """What leads to the lock. A plain value there could not be kept if a lock were written under it."""
+        """The paths above the lock. A lock that is written under a plain value would replace it."""
         return _parents([self.locked_until, self.locked_by])
 
     def are_blocked_in(self, document: Mapping[str, Any]) -> bool:
@@ -101,7 +101,7 @@ class Fields:
 
 
 def prefixes(path: str) -> list[str]:
-    """The path and what leads to it: "a.b.c" -> a, a.b, a.b.c."""
+    """The path and those above it: "a.b.c" -> a, a.b, a.b.c."""
     parts = path.split(".")
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
 
@@ -112,7 +112,7 @@ def _parents(paths: list[str | None]) -> list[str]:
 
 
 def _found(document: Mapping[str, Any], path: str) -> Any:
-    """What stands at a path; a list if one is on the way."""
+    """The value at a path; a list if one is on the way."""
     try:
         return get_path(document, path)
     except PathThroughList:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """A user's function. It gets the first arguments of those that are offered, as many as it takes."""
+    """A user's function. It gets as many of the offered arguments as it takes, from the first on."""
 
     def __init__(self, function: Callable[..., Any], what: str, offered: int) -> None:
         if not callable(function):
@@ -29,7 +29,7 @@ class Handler:
         self._taken = _taken(function, what, offered)
 
     def call(self, *offered: Any) -> Any:
-        """What the function returns: of an async one, a coroutine."""
+        """The function's return value; a coroutine, if it is async."""
         return self.function(*offered[: self._taken])
 
 
@@ -37,7 +37,7 @@ calling: ContextVar[object] = ContextVar("rota_document_queue", default=None)  #
 
 
 def call_here(handler: Handler, loop: LoopThread, queue: object, *offered: Any) -> None:
-    """Call a function and wait for its end. What has to be awaited is awaited on the loop's thread."""
+    """Call a function and wait for its end. An awaitable that it returns is awaited on the loop's thread."""
     token = calling.set(queue)  # the loop's thread gets a copy of this context
     try:
         found = handler.call(*offered)
@@ -85,14 +85,14 @@ def typed(document: Any, wanted: Any) -> Any:
 
 
 def _own_type(wanted: type, value: Any) -> Any:
-    """A type that msgspec does not know, such as ObjectId, is taken as the driver gave it."""
+    """A value of a type that msgspec does not know, such as ObjectId, stays as the driver gave it."""
     if isinstance(value, wanted):
         return value
     raise TypeError(f"expected {wanted.__name__}, got {type(value).__name__}")
 
 
 def check_type(wanted: Any) -> None:
-    """BadOption now rather than a failure of every document."""
+    """Raise BadOption now, so that not every document fails."""
     if wanted is None or hasattr(wanted, "model_validate"):
         return
     try:

@@ -1,4 +1,4 @@
-"""What queues of documents need of an app. Apps are in a layer above, so this package names only what it uses."""
+"""Defines what queues of documents need of an app, which is in a layer above."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """The inside of an app."""
+    """The internal parts of an app."""
 
     @property
     def events(self) -> Events: ...
@@ -32,7 +32,7 @@ class Host(Protocol):
 
 
 class Joined(Protocol):
-    """What `app.documents` does for a queue that is made beside the app."""
+    """The part of `app.documents` that a queue of the app uses."""
 
     @property
     def events(self) -> Events: ...

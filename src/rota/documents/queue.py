@@ -1,4 +1,4 @@
-"""DocumentQueue: makes the documents of a collection or table into one-time, deferred and recurring jobs.
+"""Makes the documents of a collection or table one-time, deferred and recurring jobs.
 
 The loop (`feeder.py`) locks due documents in batches and writes what becomes of them. A second thread (`renewer.py`)
 renews the locks of those that still run. Plain handlers run on worker threads, async ones on one event loop.
@@ -43,7 +43,7 @@ log = logging.getLogger("rota.documents")
 MOST_AT_ONCE = 10_000
 LEAST_LOCK = 1_000  # ms
 
-_ELSEWHERE = {  # the words of mongodb-cron
+_ELSEWHERE = {  # the options of mongodb-cron
     "collection": "give it to the source: DocumentQueue(MongoSource(collection), …)",
     "onDocument": "on_document",
     "onStart": "on_start",
@@ -115,11 +115,11 @@ class DocumentQueue:
         if app is not None:
             app.documents.add(self)
 
-    # What it is doing.
+    # Its state.
 
     @property
     def handler_name(self) -> str:
-        """What is called with each document, as module:name."""
+        """The function that is called with each document, as module:name."""
         function = self._handler.function
         return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
@@ -150,10 +150,10 @@ class DocumentQueue:
         return self._feeder is not None and self._feeder.is_idle
 
     def on(self, event: str, handler: Callable[[Event], None]) -> None:
-        """Call a handler for every event that matches: `queue.on("document.failed", tell)`."""
+        """Call a handler for every event that matches: `queue.on("document.failed", notify)`."""
         self.events.on(event, handler)
 
-    # Its life.
+    # Starting and stopping.
 
     def start(self) -> None:
         """Call `on_start`, then begin. An error of `on_start` is raised here, and nothing has begun."""
@@ -203,7 +203,7 @@ class DocumentQueue:
             self._feeder.wake()
 
     def run(self) -> None:
-        """Start, wait for Ctrl-C or SIGTERM, and stop. For a script whose only work this is."""
+        """Start, wait for Ctrl-C or SIGTERM, and stop. For a script that does nothing else."""
         is_main = threading.current_thread() is threading.main_thread()
         before = signal.signal(signal.SIGTERM, lambda *_: self.ask_to_stop()) if is_main else None
         try:
@@ -266,7 +266,7 @@ class DocumentQueue:
         """Log what is wrong with the source, beside the loop: a search through many documents takes seconds."""
         try:
             findings = self.source.check()
-        except Exception as err:  # noqa: BLE001 - the loop tells an outage, and a check is only advice
+        except Exception as err:  # noqa: BLE001 - the loop reports an outage, and a check is only advice
             log.debug("the source of %s could not be checked: %s", self.name, err)
             return
         for finding in findings:
@@ -274,7 +274,7 @@ class DocumentQueue:
             log.warning("%s: %s%s", self.name, finding.message, advice)
 
     def _finish(self, renewer: Renewer, loop: LoopThread) -> None:
-        """End the other threads of a run. A queue that its own handler stopped has nobody else who would."""
+        """End the other threads of a run. If its own handler stopped the queue, no other caller does it."""
         self._guard("on_stop", self)
         renewer.stop()
         renewer.join()

@@ -1,4 +1,4 @@
-"""Tells the observers and the user's hook what became of documents: one event for each."""
+"""Reports what became of documents to the observers and the user's hook: one event for each."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from rota.triggers.trigger import Trigger
 
 LONGEST_ERROR = 16_000  # characters that a side record keeps
-LAST_SAFE_DAY = 28  # of a month: every month has it, so a rule that goes on from it cannot drift
+LAST_SAFE_DAY = 28  # of a month: every month has it, so a rule that counts from it cannot drift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """What a queue says about time, for all its documents."""
+    """The options of a queue about time, for all its documents."""
 
     tz: str
     reprocess_delay: int  # microseconds between the end of a run and the next run of the same document
@@ -63,7 +63,7 @@ Decision = Update[Any] | Remove
 
 
 def admit(locked: LockedDocument[Any], now: int, timing: Timing) -> Ended | Failed | None:
-    """Why a locked document may not run: it has ended, or it cannot be understood. None if it may run."""
+    """Why a locked document must not run: it has ended, or it cannot be understood. None if it may run."""
     try:
         end = end_of(locked.terms)
         trigger_of(locked.terms, locked.side.nominal, timing.tz)
@@ -88,7 +88,7 @@ def decide(locked: LockedDocument[Any], outcome: Outcome, now: int, timing: Timi
 def decide_again(
     was: LockedDocument[Any], fresh: LockedDocument[Any], outcome: Outcome, now: int, timing: Timing
 ) -> Decision:
-    """What becomes of a document that its owner changed while it ran: a new time is the owner's word."""
+    """What becomes of a document that its owner changed while it ran: a new time of the owner's is kept."""
     if fresh.terms.sleep_until != was.terms.sleep_until:
         return Update(locked=fresh, keeps_schedule=True)
     return decide(fresh, outcome, now, timing)
@@ -142,7 +142,7 @@ def end_of(terms: Terms) -> int | None:
 
 
 def seconds_until(until: int, now: int) -> float:
-    """Seconds until an instant; never less than nothing."""
+    """Seconds until an instant, at least 0."""
     return max(0.0, (until - now) / SECOND)
 
 
@@ -162,7 +162,7 @@ def _rule(text: str) -> Trigger:
 
 
 def _refuse_drift(rule: Calendar, bound: Calendar, since: datetime) -> None:
-    """A rule in months goes on from the last time. From a 31st it would come to the 28th, and stay there."""
+    """A rule in months counts from the last time. From a 31st it would come to the 28th, and stay there."""
     is_monthly = rule.rule.unit not in {"days", "weeks"}
     is_anchored = rule.rule.start is not None or rule.rule.nth is not None or rule.rule.month_end != "clamp"
     local = bound.wall_time_of(since)

@@ -28,8 +28,8 @@ class DocumentRun:
         self.started_at = started_at
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
-        self.is_over = False  # slots look at this
-        self.is_lost = False  # its lock is gone: what it does counts no more
+        self.is_over = False  # slots check this
+        self.is_lost = False  # its lock is gone, so its outcome does not count
         self.was_sent = False  # its end was sent, and no reply came
         self.was_refused = False  # the source has refused its end, and the user was informed
 
@@ -57,7 +57,7 @@ class Running:
         return all(run.outcome is not None for run in list(self._runs))
 
     def with_locks_until(self, instant: int) -> list[DocumentRun]:
-        """Runs that go on, and whose locks end by then."""
+        """Runs that have not ended, and whose locks end by then."""
         runs = list(self._runs)
         return [run for run in runs if run.outcome is None and not run.is_lost and run.locked.locked_until <= instant]
 
@@ -71,7 +71,7 @@ class Caller(Protocol):
 
 
 def end(run: DocumentRun, err: BaseException | None) -> None:
-    """Write down how a run ended."""
+    """Record how a run ended."""
     run.error = err
     run.outcome = Succeeded() if err is None else Failed(error=describe(err), random=random.random())  # noqa: S311
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.documents")
 
-LOOK = 0.25  # seconds between two looks at whether stop_now() was called
+LOOK = 0.25  # seconds between two checks whether stop_now() was called
 
 
 class QueueGroup:
@@ -71,7 +71,7 @@ class QueueGroup:
             queue.ask_to_stop()
 
     def stop(self, seconds: float) -> None:
-        """Lock nothing more, and wait for handlers up to so long, or until `stop_now`."""
+        """Lock nothing more, and wait for handlers for so many seconds, or until `stop_now`."""
         self.ask_to_stop()
         ends_at = time.monotonic() + seconds
         for queue in self.queues:

@@ -1,1 +1,1 @@
-"""The engine: small services, one duty each, around a store."""
+"""Runs jobs and schedules: small services with one duty each, on one store."""

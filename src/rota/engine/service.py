@@ -83,7 +83,7 @@ class Service(ABC):
         return self._stopping.is_set()
 
     def note_sealed(self, err: StoreSealed) -> None:
-        """Emit once that the store is sealed. The loop goes on: a copy may be cancelled."""
+        """Emit once that the store is sealed. The loop continues: a copy may be cancelled."""
         if not self.is_sealed:
             self.is_sealed = True
             self.events.emit("store.moved", 0, service=self.name, error=str(err))

@@ -84,7 +84,7 @@ class StoreClock:
         return self._monotonic() < self._ahead_at + seconds
 
     def _known(self) -> float | None:
-        """The offset. While the host is suspended, the store's clock goes on and the monotonic clock does not."""
+        """The offset. While the host is suspended, the store's clock runs and the monotonic clock does not."""
         slept = self._asleep() - self._slept
         if slept < 1.0 or self._offset is None:
             return self._offset

@@ -31,7 +31,7 @@ TICK = timedelta(microseconds=1)
 
 
 class BeatSwitches:
-    """What a take-over does to the tables, each in one transaction."""
+    """The changes that a take-over makes in the tables, each in one transaction."""
 
     def __init__(self, database: DjangoDatabase) -> None:
         self._database = database
@@ -42,7 +42,7 @@ class BeatSwitches:
         return row_of(found[0]) if found else None
 
     def hold(self, row_id: int, before: datetime | None, until: datetime) -> bool:
-        """Let beat send an item no more before `until`; False if it is off or has another start time."""
+        """Keep beat from sending an item before `until`; False if it is off or has another start time."""
         with self._database.transaction():
             row = self._locked(row_id)
             if row is None or not row["enabled"] or instant_of(row["start_time"]) not in {before, until}:
@@ -54,7 +54,7 @@ class BeatSwitches:
         return True
 
     def release(self, row_id: int, before: datetime | None, until: datetime) -> None:
-        """Let beat go on with an item that is held; others are left alone."""
+        """Let beat send a held item again. Other items are not changed."""
         with self._database.transaction():
             row = self._locked(row_id)
             if row is not None and instant_of(row["start_time"]) == until:
@@ -64,12 +64,12 @@ class BeatSwitches:
                 self._touch()
 
     def switch_off(self, row_id: int, before: datetime | None, until: datetime) -> bool:
-        """Turn off an item that is held, with the start time that it had; False if somebody has edited it since: it is
+        """Turn off an item that is held, with the start time that it had; False if it was edited since: it is
         on and not held, or off and still held."""
         with self._database.transaction():
             row = self._locked(row_id)
             if row is None:
-                return True  # deleted by somebody
+                return True  # it was deleted
             if not row["enabled"]:
                 return instant_of(row["start_time"]) != until  # done already
             if instant_of(row["start_time"]) != until:
@@ -97,7 +97,7 @@ class BeatSwitches:
         return True
 
     def ask(self) -> str:
-        """Put a question to beat; answers its name."""
+        """Write a question to beat; return its name."""
         name = f"{QUESTION}{secrets.token_hex(8)}"
         with self._database.transaction():
             rule = self._question_rule()
@@ -115,12 +115,12 @@ class BeatSwitches:
         return not found or not found[0]["enabled"]
 
     def remind(self) -> None:
-        """Let beat read everything once more: one that was starting may have missed the first time."""
+        """Have beat read everything again: one that was starting may have missed the first change."""
         with self._database.transaction():
             self._touch()
 
     def forget_answered(self) -> None:
-        """Remove questions that are answered. One that is not may be in beat's memory, which would write it again."""
+        """Delete answered questions. Beat may have an unanswered one in memory, and would write it again."""
         with self._database.transaction():
             like = f"{QUESTION}%"
             rules = self._database.rows(

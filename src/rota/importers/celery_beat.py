@@ -1,6 +1,6 @@
 """Reads the `beat_schedule` of a Celery app.
 
-Beat starts a run while the previous one goes on, and makes up for the last missed run. The schedules keep both.
+Beat starts a run while the previous one is running, and makes up for the last missed run. The schedules keep both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Celery's crontab as Rota's, for `beat_schedule` and for django-celery-beat. Day fields are joined by "and"."""
+"""Translates Celery's crontab, for `beat_schedule` and for django-celery-beat. Day fields are joined by "and"."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECOND = timedelta(seconds=1)
 
 
 def crontab_trigger(minute: str, hour: str, day_of_week: str, day_of_month: str, month_of_year: str) -> Trigger:
-    """The rule of five fields in Celery's text; UnsupportedItem says what has no counterpart."""
+    """The rule of five fields in Celery's text; UnsupportedItem names what Rota does not have."""
     days = values_of(day_of_month, MONTH_DAY)
     month_day, weekday = day_texts(field_text(days, MONTH_DAY, day_of_month), days, weekdays_of(day_of_week))
     minutes = field_text(values_of(minute, MINUTE), MINUTE, minute)

@@ -1,4 +1,4 @@
-"""The next runs of a line by cron's own rules: a walk over days and minutes that shares no code with the time engine.
+"""Computes the next runs of a line by cron's own rules: day by day, without any code of the time engine.
 
 A dry run shows them beside Rota's own, so that two computations are compared.
 """

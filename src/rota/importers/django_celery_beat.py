@@ -92,7 +92,7 @@ def row_of(row: dict[str, Any]) -> PeriodicTask:
 
 
 def _times_of(row: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Its times by their fields; and what is wrong, if one cannot be read: the other rows do not suffer from it."""
+    """Its times by their fields, and what is wrong if one cannot be read. The other rows are still imported."""
     columns = {name: name for name in ("expires", "start_time", "last_run_at", "date_changed")}
     try:
         return {field: instant_of(row[name]) for field, name in {**columns, "clocked": "clocked_time"}.items()}, ""
@@ -143,7 +143,7 @@ def translate_row(row: PeriodicTask, now: datetime) -> Wanted:
 
 
 def trigger_of(row: PeriodicTask) -> Trigger:
-    """The rule of a row; UnsupportedItem says what has no counterpart."""
+    """The rule of a row; UnsupportedItem names what Rota does not have."""
     if row.crontab:
         return crontab_trigger(*row.crontab)
     if row.interval is not None:

@@ -1,4 +1,4 @@
-"""One connection to the database of a Django site, in SQLite or PostgreSQL: short transactions with locked rows."""
+"""Opens a connection to the database of a Django site, in SQLite or PostgreSQL: short transactions with locked rows."""
 
 from __future__ import annotations
 

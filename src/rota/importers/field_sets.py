@@ -1,4 +1,4 @@
-"""Cron text of Rota from the sets of values of another system, whose day fields must both fit.
+"""Writes cron text for the sets of values of another system, whose day fields must both fit.
 
 In Rota's cron, two restricted day fields are joined by "or", as in cron itself, unless one begins with a star.
 """
@@ -55,7 +55,7 @@ def _number(text: str, names: Mapping[str, int]) -> int:
 
 
 def field_text(values: Collection[int], bounds: tuple[int, int], original: str = "") -> str:
-    """The shortest plain text of a set; `*/n` stays, because it goes on through a repeated hour."""
+    """The shortest plain text of a set; `*/n` stays, because it fires in both passes of a repeated hour."""
     first, last = bounds
     if len(set(values)) == last - first + 1:
         return "*"

@@ -1,4 +1,4 @@
-"""What an importer hands over: the item of the old system, and the schedule that says the same, or why none does."""
+"""Defines what an importer returns: the old system's item, and the schedule that does the same, or why none does."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Item(Struct, frozen=True, kw_only=True):
     id: str
     name: str
     old_text: str
-    spec: ScheduleSpec | None = None  # None: it cannot be said
-    reason: str = ""  # why it cannot
+    spec: ScheduleSpec | None = None  # None: Rota has no such schedule
+    reason: str = ""  # why there is no spec
     warnings: tuple[str, ...] = ()
     old_runs: tuple[datetime, ...] | None = None  # by the old system's rules; None: they are not known here
     pause: tuple[str, datetime | None] | None = None  # why it is paused there, and until when
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """A schedule of Rota before its task is looked up: what a translation says."""
+    """A schedule of Rota before its task is looked up: the result of a translation."""
 
     task: str
     trigger: Trigger
@@ -62,7 +62,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Tasks:
-    """Which task of Rota does the work that the old system names otherwise."""
+    """Finds the task of Rota for a name of the old system."""
 
     def __init__(self, registry: Registry, names: Mapping[str, str] | None = None) -> None:
         self._registry = registry
@@ -75,7 +75,7 @@ class Tasks:
         return [name for name in self._names if name not in self._used]
 
     def spec(self, wanted: Wanted, tz: str) -> tuple[ScheduleSpec, tuple[str, ...]]:
-        """The definition, and what to know about its task; UnsupportedItem says what does not fit."""
+        """The definition, and notes about its task; UnsupportedItem names what does not fit."""
         name = self._names.get(wanted.task, wanted.task)
         self._used.add(wanted.task)
         check_size(name, [wanted.args, wanted.kwargs])

@@ -1,4 +1,4 @@
-"""Brings imported schedules into a store: what is new is added, what an earlier import made is updated.
+"""Writes imported schedules to a store: new ones are added, those of an earlier import are updated.
 
 The origin of an imported schedule names its source. An edit by hand, in code or in rota.yaml changes the origin, so
 that the next import leaves the schedule alone.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rota.store.contract import Store
 
     class Target(Protocol):
-        """Where it goes: an app's store, and the verbs about schedules."""
+        """The target of an import: an app's store, and the verbs about schedules."""
 
         @property
         def schedules(self) -> Schedules: ...
@@ -56,7 +56,7 @@ class Import(Struct, frozen=True, kw_only=True):
 
 
 class _All:
-    """Contains every name: an import retires nothing that it was not asked about."""
+    """Contains every name, because an import retires no other schedules."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -126,7 +126,7 @@ def coming(schedule: Schedule | None, now: int, count: int) -> list[int]:
 
 
 def check_strict(found: Import) -> None:
-    """With --strict, one item that cannot be said refuses the whole import before anything is written."""
+    """With --strict, one item that Rota cannot express refuses the whole import before anything is written."""
     unsaid = [one.item.name for one in found.items if one.state == "unsupported"]
     if unsaid:
         raise Refused(

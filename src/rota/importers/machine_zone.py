@@ -1,4 +1,4 @@
-"""The timezone of this machine, in which its cron runs."""
+"""Finds the timezone of this machine, in which its cron runs."""
 
 from __future__ import annotations
 

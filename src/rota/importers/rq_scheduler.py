@@ -253,7 +253,7 @@ def _item(name: str, job: RqJob, tasks: Tasks, tz: str, now: datetime) -> Item:
 
 
 def _old_runs(job: RqJob, tz: str, now: datetime) -> tuple[datetime, ...] | None:
-    """The next time is in Redis; intervals are added to it, and cron text goes on from there."""
+    """The next time is in Redis. Intervals are added to it, and cron text continues from it."""
     at = datetime.fromtimestamp(job.next_at, UTC)
     if job.cron_string:
         zone = _zone(job, tz)

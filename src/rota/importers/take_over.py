@@ -1,8 +1,9 @@
 """Moves one item of django-celery-beat to Rota, or back, so that no run happens twice and none is missed.
 
-Forwards: beat is kept from sending the item; beat confirms that it knows, and writes when it ran the item last; the
-item is turned off; the schedule in Rota is turned on, with everything after that last run still open.
-Backwards: the schedule is turned off and says how far it came; the item is turned on as if beat had run it last then.
+To Rota: the item is held, so that beat does not send it. Beat confirms that it has read this, and writes when it ran
+the item last. The item is turned off. The schedule in Rota is turned on, and decides on all times after that last run.
+Back: the schedule is turned off, with the time up to which it decided. The item is turned on, as if beat had run it at
+that time.
 
 The two databases share no transaction. So each step is recorded, each can be repeated, and the old system is always off
 before the new one is on. A command that is killed may leave an item that neither system runs. The times that pass
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from rota.model.schedules.schedule import Schedule, ScheduleSpec
 
 HOLD = timedelta(days=3650)  # how far ahead the start time of an item is put; beat adds to it, so not at its end
-QUIET = timedelta(seconds=1)  # from any run, when beat is told to stop: nothing is on its way to the broker then
-LOOK = 0.1  # seconds between two looks for an answer
+QUIET = timedelta(seconds=1)  # between any run and the hold, so that no message is on its way to the broker
+LOOK = 0.1  # seconds between two checks for an answer
 REMIND = 2.0  # seconds between two reminders
 TRIES = 20
 POINTS = (  # where a test may kill the command
@@ -71,12 +72,12 @@ class Context(Struct, frozen=True, kw_only=True):
     by: str
     new_id: Callable[[], str]
     patience: float = 60.0  # seconds to wait for beat's answer
-    is_beat_stopped: bool = False  # the caller's word: beat neither runs nor wakes up, so it is not asked
+    is_beat_stopped: bool = False  # the caller states that beat does not run, so it is not asked
     sleep: Callable[[float], None] = time.sleep
 
 
 def reason_to_stay(store: Store, item: Item, row: PeriodicTask, record: TakeOver | None) -> Moved | None:
-    """Why --take-over leaves an item as it is; None if it takes it."""
+    """Why --take-over does not move an item; None if it moves it."""
     record = _of_row(record, row)
     if record is not None and record.step == "taken":
         return _taken_already(store, item.id, row)
@@ -199,21 +200,21 @@ def _stop_here(context: Context, schedule_id: str, record: TakeOver) -> TakeOver
 
 
 def came_to(record: TakeOver) -> str:
-    """Where beat goes on."""
+    """A sentence for the report: from which time beat continues."""
     if record.never_ran:
         return "beat goes on with it, and it has not run yet"
     return f"beat goes on after {_instant(record.through)}"
 
 
 def _edited(store: Store, schedule_id: str) -> str:
-    """An edit by hand makes the schedule the editor's."""
+    """A sentence for the report, if it was edited by hand: beat does not get the edit."""
     found = store.get_schedules([schedule_id])
     is_edited = bool(found) and found[0].origin.kind != "import"
     return "; it was edited in Rota, and beat goes on with its own rule" if is_edited else ""
 
 
 def check_beat(context: Context) -> None:
-    """Find out whether beat is alive, before anything is changed."""
+    """Check that beat is alive, before anything is changed."""
     if not context.is_beat_stopped and not _answers(context):
         raise BeatDidNotAnswer(
             f"beat did not answer within {context.patience:g} s, and nothing was changed; see that it runs, with the "
@@ -239,7 +240,7 @@ def _counted_from(row: PeriodicTask) -> datetime | None:
 
 
 def continued(spec: ScheduleSpec, row: PeriodicTask, record: TakeOver) -> ScheduleSpec:
-    """The definition that goes on where beat stopped: an interval is counted from beat's last run, in whole seconds,
+    """The definition that continues where beat stopped: an interval is counted from beat's last run, in whole seconds,
     and has no run before its own start time."""
     if row.interval is None:
         return spec
@@ -323,7 +324,7 @@ def _is_on(context: Context, record: TakeOver) -> bool:
 
 
 def _release(context: Context, records: Records, schedule_id: str, record: TakeOver, version: int, why: str) -> Moved:
-    """Let beat go on, which has its last run in memory or in its table."""
+    """Release the item: beat has its last run in memory or in its table."""
     if record.step != "releasing":
         version = records.write(schedule_id, _next(record, "releasing"), version)
     context.switches.release(record.row, record.before, record.until)

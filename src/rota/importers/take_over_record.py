@@ -1,4 +1,4 @@
-"""The record of a take-over: an entry of the store for each item, which says which step was done last.
+"""Stores the record of a take-over: an entry of the store for each item, with the last step that was done.
 
 Each step is written so that a command that was killed can repeat what follows without harm. The version of the entry
 guards it: of two commands at once, one is refused.

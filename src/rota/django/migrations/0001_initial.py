@@ -1,4 +1,4 @@
-"""The permissions of the dashboard; there is no table."""
+"""Makes the permissions of the dashboard; there is no table."""
 
 from typing import Any, ClassVar
 

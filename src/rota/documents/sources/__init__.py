@@ -1,1 +1,1 @@
-"""The kinds of sources: one module each. A server's driver is imported only by the module that needs it."""
+"""Contains one module for each kind of source. A server's driver is imported only by the module that needs it."""

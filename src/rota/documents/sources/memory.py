@@ -1,4 +1,4 @@
-"""Keeps documents in a list of dictionaries in this process: for tests, and the shortest reading of the contract."""
+"""Keeps documents in a list of dictionaries in this process: for tests, and as the shortest example of a source."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MemorySource(Source[Document]):
         self._process = uuid4().hex[:8]
 
     def share(self, other: MemorySource) -> None:
-        """See the same locks and side records as another source of the same list: as two handles on one server."""
+        """Use the same locks and side records as another source of the same list, like two handles on one server."""
         self.lock, self._sides, self._tokens = other.lock, other._sides, other._tokens
 
     def now(self) -> int:
@@ -133,7 +133,7 @@ class MemorySource(Source[Document]):
                         return self._facts(one, self.now())
         return None
 
-    # What is where in a document.
+    # Reading documents.
 
     def _wanted(self) -> list[Document]:
         return [one for one in self.documents if self._condition is None or self._condition(one)]

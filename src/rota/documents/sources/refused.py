@@ -1,7 +1,7 @@
 """Remembers the documents that a server refuses to lock, so that one of them does not keep the others from running.
 
 A rule of the owner's may forbid every write of a document: a check constraint that older rows do not meet, a trigger, a
-validator. Such a document would be the oldest one at each look.
+validator. Such a document would be the oldest one in every query.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MOST = 1_000  # if a server refuses more, something else is wrong
 
 
 class Refused:
-    """Ids that are left out of the next looks."""
+    """Ids that the next queries leave out."""
 
     def __init__(self) -> None:
         self._found: list[tuple[Any, float]] = []  # ids of any type need not be hashable

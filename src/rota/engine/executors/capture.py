@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Bytes(io.BufferedIOBase):
-    """What lies under a job's sys.stdout: bytes become lines of its log, too."""
+    """The buffer under a job's sys.stdout: bytes become lines of its log, too."""
 
     def __init__(self, stream: _Stream) -> None:
         self._stream = stream

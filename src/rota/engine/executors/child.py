@@ -41,7 +41,7 @@ DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def main() -> None:
-    """Serve the worker until it hangs up. (The command: paths, the socket, the worker's own stderr, its pid.)"""
+    """Serve the worker until it closes the socket. (Arguments: paths, the socket, the worker's own stderr, its pid.)"""
     control, terminal, parent = (json.loads(word) for word in sys.argv[2:5])
     sys.argv = [sys.executable]
     libc = ctypes.CDLL(None)
@@ -99,7 +99,7 @@ class Child:
         sys.stdout = sys.stderr = self._terminal  # output of a module that is imported is not the job's
         logging.getLogger().setLevel(request.log_level)
         outcome = self._outcome(request)
-        if os.getpid() != self.pid:  # a fork that the task left behind comes out here
+        if os.getpid() != self.pid:  # a fork that the task has left behind returns here
             os._exit(0)
         for stream in (sys.__stdout__, sys.__stderr__):
             with suppress(Exception):

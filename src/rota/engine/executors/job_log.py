@@ -37,7 +37,7 @@ class JobLog:
         self._is_full = False
 
     def write(self, level: str, text: str) -> None:
-        """Take text as it comes; whole lines are kept, the rest waits for its end."""
+        """Add text. Whole lines are kept; the rest is kept until its line ends."""
         with self._lock:
             *lines, rest = (self._open.pop(level, "") + text).split("\n")
             for line in lines:
@@ -48,7 +48,7 @@ class JobLog:
                 self._open[level] = rest
 
     def _cut(self, level: str, text: str) -> str:
-        """Keep the pieces of a line that is too long; gives the rest. A secret that begins in a piece and ends behind
+        """Keep the pieces of a line that is too long; return the rest. A secret that begins in a piece and ends after
         it is hidden before the cut: so much of the text is left that it is whole."""
         least = LONGEST_LINE + self._longest_secret()
         while len(text) > least:
@@ -58,14 +58,14 @@ class JobLog:
         return text
 
     def write_bytes(self, level: str, data: bytes) -> None:
-        """Take bytes as UTF-8; what is none is shown as \\xff."""
+        """Add bytes as UTF-8; other bytes are shown as \\xff."""
         with self._lock:
             decoder = self._decoders.setdefault(level, _Decoder("backslashreplace"))
             text = decoder.decode(data)
         self.write(level, text)
 
     def line(self, level: str, text: str) -> None:
-        """Take a whole line (a log record, which may span several)."""
+        """Add a whole line (a log record, which may span several)."""
         with self._lock:
             self._keep(level, text)
 
@@ -81,7 +81,7 @@ class JobLog:
             self._in_flight = []
 
     def take(self, *, is_over: bool = False) -> list[tuple[int, str, str]]:
-        """The lines so far; at the end also what was begun and not ended."""
+        """Return the lines so far; at the end also those that have not ended."""
         with self._lock:
             if is_over:
                 for level, rest in self._open.items():
@@ -89,7 +89,7 @@ class JobLog:
                     for start in range(0, len(text), LONGEST_LINE):
                         self._keep(level, text[start : start + LONGEST_LINE])
                 self._open.clear()
-                self._lines = self._in_flight + self._lines  # a line that comes twice is better than none
+                self._lines = self._in_flight + self._lines  # a line that is stored twice is better than a lost one
             lines, self._lines = self._lines, []
             self._in_flight = lines
             return lines

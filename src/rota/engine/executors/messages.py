@@ -1,4 +1,4 @@
-"""The messages between a worker and its child processes, as frames over one socket."""
+"""Encodes the messages between a worker and its child processes, as frames over one socket."""
 
 from __future__ import annotations
 

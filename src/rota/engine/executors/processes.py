@@ -1,6 +1,6 @@
 """Runs plain functions in child processes: each slot is a thread with one child, which is reused and replaced in time.
 
-A child may hold its interpreter, leak, crash or hang: the worker's threads go on, and the child is killed if needed.
+A child may hold its interpreter, leak, crash or hang: the worker's threads continue, and kill the child if needed.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ProcessExecutor(Slots["Run"]):
         return self._kept(child)
 
     def _fit(self, run: Run, child: ChildProcess | None) -> ChildProcess:
-        """A living child whose earlier jobs leave this one at least half of its memory cap."""
+        """A living child in which this job can use at least half of its memory limit."""
         cap = run.task.options.memory if run.task is not None else None
         if child is not None and (
             child.exit_code is not None or (cap is not None and child.measure_memory() > cap / 2)

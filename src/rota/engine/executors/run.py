@@ -46,7 +46,7 @@ class Finder(Protocol):
 
 
 class Host(NamedTuple):
-    """What a worker offers its runs: one value for all of them."""
+    """What a worker provides to its runs: one value for all of them."""
 
     done: Callable[[Run, Outcome], None]
     now: Callable[[], int] = utc_micros  # the store's clock, for the times of log lines
@@ -58,7 +58,7 @@ class Host(NamedTuple):
 
 
 class ArgumentsUnfit(BadPayload):
-    """What the middleware gave to the task does not fit it: no retry would mend that."""
+    """The arguments from the middleware do not fit the task. No retry would change that."""
 
 
 class Run:
@@ -101,7 +101,7 @@ class Run:
                 self.wrapped = call
             else:
                 self.args, self.kwargs = self.task.signature.typed(call)
-        except Exception as err:  # noqa: BLE001 - a hint's own code may raise anything; the loop goes on
+        except Exception as err:  # noqa: BLE001 - a hint's own code may raise anything; the loop continues
             return Undecodable(f"{type(err).__name__}: {words_of(err)}")
         self.call_meta = call.meta
         retry = self.task.options.retry
@@ -111,12 +111,12 @@ class Run:
         return None
 
     def hide(self, text: str) -> str:
-        """A text that it wrote, without the secrets that it was given."""
+        """A text that it wrote, without the secrets in its arguments."""
         return hidden(text, self.secrets)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The secrets that it was given: by what its job stores, by the worker's settings and by the task's marks.
+        """The secrets in its arguments, by what its job stores, by the worker's settings and by the task's marks.
 
         A name may have been added to the settings, or a mark to the task, after the job was made.
         """
@@ -125,7 +125,7 @@ class Run:
         return self._secrets
 
     def use_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
-        """Take what the middleware made of the stored call: as its hints say, with its secrets hidden from now on."""
+        """Use the call that the middleware made of the stored one, converted by the hints, with its secrets hidden."""
         assert self.task is not None  # noqa: S101 - prepare() found it
         assert self.wrapped is not None  # noqa: S101 - only such a run is called
         call = msgspec.structs.replace(self.wrapped, args=list(args), kwargs=dict(kwargs))
@@ -202,13 +202,13 @@ def _secrets_in(call: Call, redaction: Redaction, task: Task[Any, Any] | None) -
 
 
 def too_late(run: Run, what_followed: str = "") -> Failed:
-    """How a run ends whose time is up."""
+    """The outcome of a run whose time is up."""
     error = f"TimeoutError: {run.job.task} ran longer than its timeout of {run.timeout:g} s{what_followed}"
     return Failed(error, may_retry=run.policy.may_retry(TimeoutError()))
 
 
 def words_of(err: BaseException) -> str:
-    """An error's text as UTF-8 can keep it, whatever its author wrote."""
+    """An error's text, without what UTF-8 cannot encode."""
     try:
         text = str(err)
     except Exception:  # noqa: BLE001 - its own __str__ failed
@@ -293,12 +293,12 @@ def checked_result(task: Task[Any, Any], value: Any) -> Any:
 
 
 def _bad_result(run: Run, what: str) -> Failed:
-    """The same call would return the same again, so it is not tried again."""
+    """It is not tried again, because the same call would return the same."""
     return Failed(f"{BadResult.__name__}: {run.job.task} returned {what}", may_retry=False)
 
 
 def outcome_of(err: BaseException, run: Run) -> Outcome:
-    """What an exception means."""
+    """The outcome that an exception stands for."""
     match err:
         case Snooze():
             return Snoozed(err.after, words_of(err))

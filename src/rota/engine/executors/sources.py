@@ -129,7 +129,7 @@ def _at(module: ModuleType, qualname: str) -> Task[Any, Any] | None:
 
 
 def _place(app: Any, source: Source) -> None:
-    """What the task enqueues goes to the worker's store, or is refused: never to another store by mistake."""
+    """Have what the task enqueues go to the worker's store, or be refused: never to another store by mistake."""
     if source.folder is not None:
         app.store.folder = Path(source.folder)
     if source.store is not None:

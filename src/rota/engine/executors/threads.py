@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Abandonable(Protocol):
-    """What a slot can run: something that may be over before its code has ended."""
+    """A run of a slot, which may be over before its code has ended."""
 
     is_over: bool
 
@@ -104,7 +104,7 @@ class RunQueue(Generic[R]):
 class Slots(ABC, Generic[R]):
     """Threads that take runs from one queue: as many as there is work for, up to a number.
 
-    Each is a daemon thread, so that none delays an exit. What it does with a run, its executor says.
+    Each is a daemon thread, so that none delays an exit. Its executor defines what it does with a run.
     """
 
     thread_name = "rota-slot"

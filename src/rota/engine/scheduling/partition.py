@@ -1,7 +1,7 @@
 """Divides due schedules among several schedulers, so that they do not try to fire the same ones.
 
-It is for speed alone. Every firing is guarded by its schedule's version, so a wrong list of live schedulers costs a
-refused write at most. What one scheduler leaves undone is fired by the others 250 ms later.
+It only saves work. Every firing is guarded by its schedule's version, so a wrong list of live schedulers costs a
+refused write at most. If a scheduler does not fire its part, the others do so 250 ms later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Partition(Struct, frozen=True):
         return self.of == 1 or crc32(schedule.id.encode()) % self.of == self.index
 
     def first_due(self, due: list[Schedule], now: int, most: int) -> list[Schedule]:
-        """The due schedules to fire: its own first, else those that others have left undone for too long."""
+        """The due schedules to fire: its own first, else those that others have not fired for 250 ms."""
         if self.of == 1:
             return due[:most]
         own = [schedule for schedule in due if self.has(schedule)]

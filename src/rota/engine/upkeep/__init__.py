@@ -1,1 +1,1 @@
-"""Background maintenance: rescue of lost jobs, pruning, tenants, clock repairs."""
+"""Rescues lost jobs, prunes, finishes changes of tenants, and repairs what a wrong clock has left."""

@@ -34,7 +34,7 @@ LEASE_LEFT = 30 * SECOND  # what a lease that was given under the wrong clock, a
 
 
 def repair_schedules(store: Store, new_id: Callable[[], str], by: str) -> int:
-    """Move back the schedules that are ahead of the clock; how many those were."""
+    """Move back the schedules that are ahead of the clock; return how many."""
     moved, cursor, is_last = 0, None, False
     while not is_last:
         page = store.list_schedules(cursor=cursor, limit=LARGEST_PAGE)
@@ -47,7 +47,7 @@ def repair_schedules(store: Store, new_id: Callable[[], str], by: str) -> int:
 
 
 def repair_jobs(store: Store) -> int:
-    """Let jobs whose delays were counted from a time that has not come wait from now on; how many those were."""
+    """Count the delays of jobs from now, if they were counted from a time that has not come; return how many."""
     moved = 0
     where = JobFilter(states=(State.SCHEDULED, State.HELD))
     for jobs in _pages(store, where):
@@ -58,7 +58,7 @@ def repair_jobs(store: Store) -> int:
 
 
 def repair_leases(store: Store, latest: int) -> int:
-    """Shorten the leases of silent nodes that a wrong clock gave; a live node renews its own. How many those were."""
+    """Shorten the leases that silent nodes got by a wrong clock; live nodes renew theirs. Return how many."""
     now = store.now()
     alive = {node.id for node in store.list_nodes() if is_alive(node, now)}
     shortened = 0

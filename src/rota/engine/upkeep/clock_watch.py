@@ -134,7 +134,7 @@ class ClockWatch(Service):
             self._pending.remove(pending)
 
     def _is_done_elsewhere(self, step: ClockStep) -> bool:
-        """Whether another node that saw the same step has moved everything back."""
+        """Whether another node that noticed the same step has finished the repair."""
         _, record = self._read()
         return any(kept.is_repaired and kept.by != self._node_id and is_same_step(kept, step) for kept in record.steps)
 

@@ -65,7 +65,7 @@ class ExchangeClient:
         self._runs = runs
         self._capacity = capacity
         self._random = random
-        self.request = request  # what every request says: whose it is, of which queues, for how long, how early
+        self.request = request  # the part that all requests share: holder, queues, lease, how early
         self._ended: deque[tuple[Run, Outcome]] = deque()  # not yet decided on
         self._unanswered: deque[list[Report]] = deque()  # batches without a reply
         self._batch = MAX_BATCH  # reports per call: one, after a batch that the store rejected
@@ -167,7 +167,7 @@ class ExchangeClient:
         return done._replace(reply=msgspec.structs.replace(done.reply, refused=refused))
 
     def _request(self, number: int) -> Exchange:
-        """The request that sends so many reports. A worker with jobs leaves those that are due within 25 ms to others.
+        """The request that sends so many reports. A worker with jobs leaves jobs that are due within 25 ms to others.
         One that reports its last runs is idle for jobs that are added next."""
         if not self._runs:
             return self.request

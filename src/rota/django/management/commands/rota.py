@@ -1,4 +1,4 @@
-"""`manage.py rota …`: the command line of Rota, with the app of this project as its target."""
+"""Runs `manage.py rota …`: the command line of Rota, with the app of this project as its target."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def variables() -> dict[str, str]:
 
 @contextmanager
 def _in_environment(said: dict[str, str]) -> Iterator[None]:
-    """The process that called the command goes on, with its own variables."""
+    """Set variables for the block: the process that called the command continues with its own."""
     before = {name: os.environ.get(name) for name in said}
     os.environ.update(said)
     try:

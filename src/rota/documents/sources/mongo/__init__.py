@@ -1,4 +1,4 @@
-"""Documents of a MongoDB collection, on a standalone server, a replica set or a sharded cluster."""
+"""Runs documents of a MongoDB collection, on a standalone server, a replica set or a sharded cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A MongoDB collection by the URL of its database. The source makes the client, and closes it."""
+"""Opens a MongoDB collection by the URL of its database. The source makes the client, and closes it."""
 
 from __future__ import annotations
 

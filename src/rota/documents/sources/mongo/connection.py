@@ -1,4 +1,4 @@
-"""The owner's collection, and Rota's own beside it: opened when first needed, with a deadline for every call."""
+"""Opens the owner's collection and Rota's own when first needed. Every call has a deadline."""
 
 from __future__ import annotations
 

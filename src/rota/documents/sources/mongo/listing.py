@@ -1,4 +1,4 @@
-"""Finds the documents of a state, and says of each what people ask."""
+"""Lists the documents of a state, with the facts about each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queries and updates of a source on MongoDB: which documents are due, and what a fenced write must find."""
+"""Builds the queries and updates of a source on MongoDB: which documents are due, and what a fenced write must find."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
-KEPT_FOR = timedelta(days=30)  # behind its time; a record that no document shows any more is deleted by the server
+KEPT_FOR = timedelta(days=30)  # after its time; then the server deletes a record that no document shows any more
 EXPIRY = IndexModel([("expires_at", 1)], name="expires_at", expireAfterSeconds=0)
 
 

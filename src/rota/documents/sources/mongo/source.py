@@ -53,7 +53,7 @@ Locked = LockedDocument[Document]
 APPLIED: Written[Document] = Written(verdict=Verdict.APPLIED)
 LOST: Written[Document] = Written(verdict=Verdict.LOST)
 ATTEMPTS = 4  # to lock something, while other processes lock the same documents first
-SPREAD = 4  # times as many documents as wanted, among which a caller that lost a race chooses by lot
+SPREAD = 4  # times as many documents as wanted, from which a caller that lost a race chooses at random
 
 
 class MongoSource(Source[Document]):
@@ -155,7 +155,7 @@ class MongoSource(Source[Document]):
 
     @contextmanager
     def _unless_refused(self) -> Iterator[None]:
-        """Go on after the refusal of a document that is not known: the next call finds out which it is."""
+        """Continue after the refusal of an unknown document: the next call finds out which it is."""
         try:
             yield
         except OperationFailure as err:
@@ -280,7 +280,7 @@ class MongoSource(Source[Document]):
         return f"{self._process}:{next(self._locks)}"
 
     def _lock_time(self, lock_for: int) -> int:
-        """A time for a lock. Milliseconds by lot make it unlikely that two locks of a document show the same."""
+        """A time for a lock. Random milliseconds make it unlikely that two locks of a document show the same."""
         until = self.now() + lock_for
         return until - until % MILLISECOND + random.randrange(100) * MILLISECOND  # noqa: S311 - not a secret
 
@@ -337,7 +337,7 @@ class MongoSource(Source[Document]):
     def _judge(
         self, documents: Documents, locked: list[Locked], updates: Sequence[Update[Document] | None]
     ) -> list[Written[Document]]:
-        """Tell the writes of a batch that were refused from those that were not, by the documents as they are now."""
+        """Find which writes of a batch were refused, by the documents as they are now."""
         shown = self._shown(documents, ids_of(locked), self._queries.projection)
         is_alone = len(locked) == 1  # then it is the one that was refused
         replies = []

@@ -1,4 +1,4 @@
-"""Documents that are rows of a PostgreSQL table."""
+"""Runs documents that are rows of a PostgreSQL table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's database: a pool of connections, short transactions, the server's clock, faults translated."""
+"""Connects to the owner's database: a pool, short transactions, the server's clock, translated errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from psycopg.abc import Buffer
 
-DEADLINE = 8.0  # seconds for a connection, and for a row that somebody else has locked
+DEADLINE = 8.0  # seconds for a connection, and for a row that another transaction has locked
 CONNECTIONS = 4  # one locks and writes, one renews, and people look
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # A default of the owner's, such as SERIALIZABLE, would make a queue fail where it can wait. A process that is stopped

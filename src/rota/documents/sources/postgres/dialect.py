@@ -1,4 +1,4 @@
-"""The SQL of a source on PostgreSQL: columns of type timestamptz, and paths into jsonb with times as texts in UTC."""
+"""Builds the SQL of a source on PostgreSQL: timestamptz columns, and paths into jsonb with times as texts in UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that are hashes of a Redis server, with a sorted set as their index."""
+"""Runs documents that are hashes of a Redis server, with a sorted set as their index."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def id_of(text: str) -> int | str:
 
 
 def quoted(text: str) -> str:
-    """An id as redis-cli reads it: one that somebody chose must not become a command of its own."""
+    """An id as redis-cli reads it. An id must not become a command of its own."""
     if _PLAIN.fullmatch(text):
         return text
     escaped = text.encode(errors="surrogateescape").decode("latin-1").encode("unicode_escape").decode()

@@ -107,17 +107,17 @@ class RedisSource(Source[Document]):
     def close(self) -> None:
         self._connection.close()
 
-    # What the owner calls.
+    # The owner's writes.
 
     def put(self, document_id: Any, fields: Mapping[str, Any]) -> None:
-        """Add a document, or change fields of one, and its place in the index. Times are aware datetimes."""
+        """Add a document, or change fields of one, and its index entry. Times are aware datetimes."""
         if not fields:
             raise BadOption("put() needs at least one field: a hash without fields does not exist")
         flat = [text for name, value in fields.items() for text in (name, field_text(name, value))]
         self._connection.call("put", packed([[str(document_id), flat]]))
 
     def delete(self, document_id: Any) -> None:
-        """Delete a document, its place in the index, and what Rota remembers of it."""
+        """Delete a document, its index entry, and its side record."""
         self._connection.call("delete", packed([str(document_id)]))
 
     # Locks.
@@ -188,10 +188,10 @@ class RedisSource(Source[Document]):
         fresh = replace(locked, document=self._document(str(locked.id), reply[5]), terms=terms)
         return Written(verdict=Verdict.CHANGED, fresh=fresh)
 
-    # What people look at.
+    # Lists and checks.
 
     def check(self) -> list[Finding]:
-        """Look at all documents: what is no time, and what the index does not know."""
+        """Read all documents, and report what is not a time, and what is not in the index."""
         wrong: list[Finding] = []
         lost: list[tuple[str, int]] = []
         for ids in self._pages():
@@ -257,7 +257,7 @@ class RedisSource(Source[Document]):
         )
 
     def search(self, limit: int, state: str | None = None) -> Listed:
-        """As in the contract. Those that are done stand in no index: they are found among all documents."""
+        """As in the contract. Documents that are done are not in the index, so all documents are read for them."""
         return listed(self._pages_of(state), limit, state)
 
     def find(self, wanted: Any) -> DocumentFacts | None:

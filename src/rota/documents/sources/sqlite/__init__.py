@@ -1,4 +1,4 @@
-"""Documents that are rows of a SQLite table."""
+"""Runs documents that are rows of a SQLite table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL of a source on SQLite: columns, paths into JSON, and the three ways in which its tables keep times."""
+"""Builds the SQL of a source on SQLite: columns, paths into JSON, and the three forms of times in its tables."""
 
 from __future__ import annotations
 

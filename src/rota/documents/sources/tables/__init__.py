@@ -1,1 +1,1 @@
-"""What sources on SQL tables share: locks, fenced writes and side records, in transactions that lock their rows."""
+"""Implements what sources on SQL tables share: locks, fenced writes and side records, in short transactions."""

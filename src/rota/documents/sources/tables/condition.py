@@ -1,4 +1,4 @@
-"""The owner's extra condition on rows: equal values by name, or SQL with parameters."""
+"""Reads the owner's extra condition on rows: equal values by name, or SQL with parameters."""
 
 from __future__ import annotations
 

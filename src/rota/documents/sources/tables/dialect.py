@@ -1,4 +1,4 @@
-"""What differs between SQL databases: how a field is read, compared and written, and how rows are locked."""
+"""Defines what differs between SQL databases: how a field is read, compared and written, and how rows are locked."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def id_text(self) -> str:
-        """An expression that tells ids apart as text, whatever their type."""
+        """An expression for an id as text; it differs for different ids of any type."""
 
     @abstractmethod
     def lock_rows(self, *, skips: bool) -> str:

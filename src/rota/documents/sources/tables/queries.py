@@ -1,4 +1,4 @@
-"""The queries and updates of a source on a table: which rows are due, and what is written into them."""
+"""Builds the queries and updates of a source on a table: which rows are due, and what is written into them."""
 
 from __future__ import annotations
 

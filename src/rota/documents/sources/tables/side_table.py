@@ -25,7 +25,7 @@ CREATE = """CREATE TABLE IF NOT EXISTS {table} (
     token text NOT NULL,
     PRIMARY KEY (source, id, at)
 )"""
-KEPT_FOR = 30 * 24 * 3600 * SECOND  # behind its time; then the document is gone, or shows another time
+KEPT_FOR = 30 * 24 * 3600 * SECOND  # after its time; by then the document is gone, or shows another time
 
 
 class Kept(NamedTuple):
@@ -65,7 +65,7 @@ class SideTable:
         return {(kept.id, kept.at): kept for kept in records}
 
     def replace(self, session: Session, ids: Iterable[str], records: Sequence[Kept]) -> None:
-        """Forget what was remembered of these documents, and remember the records."""
+        """Replace the records of these documents by new ones."""
         wanted = sorted({*ids, *(kept.id for kept in records)})
         if wanted:
             session.run(

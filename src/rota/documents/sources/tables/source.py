@@ -1,4 +1,4 @@
-"""A source on an SQL table: every verb is one transaction, which locks its rows, decides in Python, and writes.
+"""Makes an SQL table a source: every verb is one transaction that locks its rows, decides in Python, and writes.
 
 The transaction's row locks last for milliseconds. The lock that a handler runs under is a time in the row, so that it
 survives the connection and can be seen.
@@ -111,7 +111,7 @@ class TableSource(Source[Row]):
         return Batch(now=now, documents=locked, next_due=None if locked else now)  # others have locked what is due
 
     def _lock_one_by_one(self, number: int, lock_for: int) -> Batch[Row]:
-        """After a refusal of the whole batch: all but the documents that are refused alone."""
+        """Lock the documents of a refused batch one by one, without those that are refused alone."""
         locked: list[Locked] = []
         refused: list[StoreError] = []
         for _ in range(number):
@@ -273,7 +273,7 @@ class TableSource(Source[Row]):
         sides = {} if self._fields.has_lock else self._sides.find(session, [row.id_text for row in found])
         return Rows(chosen, sides)
 
-    # What a row says.
+    # Reading rows.
 
     def _sleep_until(self, row: Found) -> int | None:
         path = self._fields.sleep_until
@@ -293,13 +293,13 @@ class TableSource(Source[Row]):
         return self._dialect.value(path, at, self._like(row, path))
 
     def _like(self, row: Found, path: str) -> Any:
-        """The time that stands in a field, or in `sleepUntil` if there is none."""
+        """The time that is in a field, or in `sleepUntil` if there is none."""
         return row.values[path] if row.values[path] is not None else row.values[self._fields.sleep_until]
 
     # The rest.
 
     def _get_ready(self) -> None:
-        """Once in a process: see that the table can be used, and make the side table if it is missing."""
+        """Once in a process: check that the table can be used, and make the side table if it is missing."""
         if self._is_ready:
             return
         with self._getting_ready:

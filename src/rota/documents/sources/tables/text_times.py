@@ -1,4 +1,4 @@
-"""Reads times that a table or a JSON document keeps as text, and writes new ones in the form that stood there."""
+"""Reads times that a table or a JSON document stores as text, and writes new ones in the form that was there."""
 
 from __future__ import annotations
 
