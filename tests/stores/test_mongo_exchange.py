@@ -15,6 +15,7 @@ from rota.model.jobs.retry import RetryPolicy
 from rota.model.jobs.settle import cancel, settle
 from rota.model.micros import SECOND
 from rota.store.contract import Exchange
+from rota.store.mongo import adding
 from rota.store.mongo.exchange import MOST_DUE
 from rota.testing.store_suite.builders import T0, WORKER, a_job
 from rota.testing.store_suite.checks import check_store
@@ -51,13 +52,20 @@ def commands_of(store, work):
     return commands(store) - before - Counter(aggregate=1)  # list_queues counts the running jobs
 
 
-def test_a_single_job_needs_no_transaction(store):
+def test_a_single_job_needs_no_transaction(store, monkeypatch):
+    monkeypatch.setattr(adding, "PAUSE", 0.0)
     add_job(store)
     used = commands_of(store, lambda: add_job(store))
     if store._connection.has_transactions:  # token with the count; two notifications, job; token
         assert used == {"findAndModify": 1, "insert": 3, "update": 1}
     else:  # token; job, notification; counter, token
         assert used == {"findAndModify": 1, "insert": 2, "update": 2}
+
+
+def test_jobs_that_follow_one_another_are_notified_once(store, monkeypatch):
+    monkeypatch.setattr(adding, "PAUSE", 600.0)
+    add_job(store)
+    assert commands_of(store, lambda: [add_job(store) for _ in range(3)])["insert"] == 3 * 2  # job, notification
 
 
 def test_an_exchange_settles_and_claims_with_three_updates_and_one_read(store):

@@ -6,6 +6,7 @@ it is one insert of many: if the server dies within it, a first part may stay, w
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _ENDED = [state.value for state in FINAL]
 _NOT_LIVE = {None, *_ENDED}  # None: a tombstone
+PAUSE = 0.005  # seconds without a new job, after which workers are probably idle
 
 
 class Adder:
@@ -37,12 +39,14 @@ class Adder:
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
+        self._notified_at = 0.0  # monotonic
 
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         made: set[str] = set()
         queue = self._queue_to_count(jobs)
+        is_early = queue is not None and time.monotonic() > self._notified_at + PAUSE
         with self._steps.work(now, queue) as turn:
-            if queue is not None:  # an idle worker wakes up while the insert waits for the journal, and finds the job
+            if is_early:  # an idle worker wakes up while the insert waits for the journal, and finds the job
                 notify.send(self._steps.connection, "jobs")
             add = partial(_add, jobs=jobs, turn=turn, made=made)
             run = partial(self._steps.run, "add", is_atomic=len(jobs) > 1)
@@ -57,6 +61,7 @@ class Adder:
             if held:
                 self._steps.run("add", lambda step: release_held(step, held, turn.now))
             notify.send(self._steps.connection, "jobs")
+            self._notified_at = time.monotonic()
         return added
 
     def _queue_to_count(self, jobs: Sequence[NewJob]) -> str | None:
