@@ -77,6 +77,17 @@ def test_an_exchange_settles_and_claims_with_three_updates_and_one_read(store):
     assert used == {"findAndModify": 1, "aggregate": 1, "update": 4}  # settled, counted, claimed, token
 
 
+def test_a_job_that_has_the_same_result_already_takes_none_from_another(store):
+    add(store, a_job(), a_job(), a_job())
+    first, second, third = ids(claim(store, 3))
+    documents(store).jobs.update_one({"_id": first}, {"$set": {"result": b"1"}})  # by hand
+    settled = [settle(read(store, job), Succeeded(b"1"), RetryPolicy(), T0, 0.0) for job in (first, second)]
+    settled.append(settle(read(store, third), Succeeded(b"2"), RetryPolicy(), T0, 0.0))
+    store.exchange(Exchange(holder=WORKER, settled=settled[:2]), now=T0)
+    store.exchange(Exchange(holder=WORKER, settled=settled[2:]), now=T0)
+    assert [read(store, job).result for job in (first, second, third)] == [b"1", b"1", b"2"]
+
+
 def test_a_due_job_is_claimed_without_being_made_ready_first(store):
     job_id, later = (add_job(store, delay=seconds * SECOND) for seconds in (10, 20))
     answers = []

@@ -266,7 +266,7 @@ def _names(change: Change) -> set[tuple[str, str]]:
 def _kind(change: Change) -> object:
     """All that the condition and the update of a change are made of, without a short result: an update has many."""
     job = change.job
-    was = (job.lease_no, job.state, job.key, job.past, job.holder)
+    was = (job.lease_no, job.state, job.key, job.past, job.holder, job.result)
     is_short = change.result is not None and len(change.result) <= SHORT_RESULT
     fields = [field for field in differences(change) if not (is_short and field[0] == "result")]
     return was, change.state, change.cancel_reason, is_short, *fields
