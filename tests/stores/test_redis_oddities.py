@@ -520,6 +520,16 @@ class TestSpoiltData:
         assert ids(store.expired_jobs(9, now=T0 + DAY)) == [whole.id]
         assert read(store, spoilt.id).state is State.FAILED
 
+    @pytest.mark.parametrize("head", [b"first|0|", b"|0|", b"1||", b"1|0.5|"])
+    def test_a_record_with_a_head_that_cannot_be_read_is_of_no_time(self, store, raw, namespace, head):
+        spoilt, whole = add(store, a_job(), a_job())
+        record = raw.hget(f"{{{namespace}}}:job", spoilt)
+        raw.hset(f"{{{namespace}}}:job", spoilt, head + record.split(b"|", 2)[2])
+        assert "cannot be read" in (read(store, spoilt).error or "")
+        of_now = JobFilter(since=T0, until=T0 + 1)
+        assert ids(store.list_jobs(of_now, limit=9).items) == [whole]
+        assert store.count_jobs(of_now) == 1
+
     def test_a_schedule_that_cannot_be_read_is_shown_and_never_due(self, store, raw, namespace):
         add_schedule(store, "spoilt")
         add_schedule(store, "whole")

@@ -20,9 +20,7 @@ end
 
 -- The creation time alone: the record of a plain job, an array of four, ends with it.
 local function time_of(record)
-  local position_ends = string.find(record, '|', 1, true)
-  local head = position_ends and string.find(record, '|', position_ends + 1, true)
-  if head and string.byte(record, head + 1) == 0x94 and string.byte(record, -9) == 0xcf then
+  if string.find(record, '^%d+|%-?%d+|\148') and string.byte(record, -9) == 0xcf then
     return struct.unpack('>I8', record, #record - 7)
   end
   local _, created = queue_and_time(record)
