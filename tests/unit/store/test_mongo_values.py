@@ -190,7 +190,7 @@ class TestDocuments:
 class TestWhatAChangeWrites:
     def test_a_success_writes_its_end_and_no_more(self):
         job = claim(accept(NewJob(id="a", task="t", payload=b""), T0, 1), "w", T0, T0 + 9)
-        update = update_of(settle(job, Succeeded(), RetryPolicy(), T0 + 1, 0.0), "token")
+        update = update_of([settle(job, Succeeded(), RetryPolicy(), T0 + 1, 0.0)], "token")
         assert update == {
             "$set": {"state": "succeeded", "token": "token", "holder": "w", "finished_at": T0 + 1, "attempts": 1},
             "$unset": {"lease_until": ""},  # a cancel that came too late stays: the history names it
@@ -198,7 +198,7 @@ class TestWhatAChangeWrites:
 
     def test_a_retry_gives_up_holder_and_start(self):
         job = claim(accept(NewJob(id="a", task="t", payload=b""), T0, 1), "w", T0, T0 + 9)
-        update = update_of(settle(job, Failed("boom"), RetryPolicy(retries=1), T0 + 1, 0.0), "token")
+        update = update_of([settle(job, Failed("boom"), RetryPolicy(retries=1), T0 + 1, 0.0)], "token")
         assert {"holder", "started_at", "lease_until"} <= update["$unset"].keys()
         assert update["$set"]["state"] == "scheduled"
 

@@ -44,9 +44,9 @@ class Adder:
     def add_jobs(self, jobs: Sequence[NewJob], now: int | None) -> list[Added]:
         made: set[str] = set()
         queue = self._queue_to_count(jobs)
-        is_early = queue is not None and time.monotonic() > self._notified_at + PAUSE
         with self._steps.work(now, queue) as turn:
-            if is_early:  # an idle worker wakes up while the insert waits for the journal, and finds the job
+            if queue is not None and time.monotonic() > self._notified_at + PAUSE:
+                # An idle worker wakes up while the insert waits for the journal, and finds the job.
                 notify.send(self._steps.connection, "jobs")
             add = partial(_add, jobs=jobs, turn=turn, made=made)
             run = partial(self._steps.run, "add", is_atomic=len(jobs) > 1)

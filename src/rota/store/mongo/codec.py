@@ -131,14 +131,13 @@ def differences(change: Change) -> list[tuple[str, object]]:
 def update_of(changes: Sequence[Change], token: str) -> Document | list[Document]:
     """The one update that all of these changes write: the fields that differ, and the end of the lease. If they have
     several results, each job takes its own from a list."""
-    fields, results = _fields_of(changes[0], token), [change.result for change in changes]
+    update, results = changed(_fields_of(changes[0], token)), [change.result for change in changes]
     if results.count(results[0]) == len(results):
-        return changed(fields)
-    gone = [name for name, value in fields.items() if value is None]
+        return update
     place = {"$indexOfArray": [{"$literal": [change.id for change in changes]}, "$_id"]}
-    values: Document = {name: {"$literal": value} for name, value in given(**fields).items()}
-    own_result = {"$arrayElemAt": [{"$literal": results}, place]}
-    return [{"$set": {**values, "result": own_result}}, *([{"$unset": gone}] if gone else [])]
+    values = {name: {"$literal": value} for name, value in update["$set"].items()}
+    values["result"] = {"$arrayElemAt": [{"$literal": results}, place]}
+    return [{"$set": values}, {"$unset": list(update["$unset"])}]  # a lease ends with each change
 
 
 def _fields_of(change: Change, token: str) -> Document:
@@ -151,9 +150,8 @@ def _fields_of(change: Change, token: str) -> Document:
     }
     if change.cancel_reason or not change.keeps_cancel:
         fields["cancel_reason"] = change.cancel_reason
-    for name, value in differences(change):
-        fields[name] = None if name in _OPTIONAL and value == _OPTIONAL[name] else value
-    return fields
+    after = dict(differences(change))
+    return fields | {name: None if _OPTIONAL.get(name, ...) == value else value for name, value in after.items()}
 
 
 # Schedules.
