@@ -301,3 +301,23 @@ def test_cron_text_that_is_surely_not_meant_is_a_warning(rota):
     assert said[0].startswith("burst: it runs every second of the times that it names, 3,600 times on each such day")
     assert said[1].startswith("daily: hour field '*/24': the step leaves one value only, hour 0")
     assert said[2].endswith("it runs on days that match either one (or), as Unix cron does")
+
+
+def test_an_alert_rule_about_a_schedule_or_queue_that_the_app_lacks_is_a_warning(rota):
+    declared = '@app.schedule(every("1h"), id="hourly")\n@app.task(queue="mail")\ndef send() -> None: ...\n'
+    (rota.folder / "rota.yaml").write_text(
+        "alerts:\n  a: {when: fails, schedule: hourlyy}\n  b: {when: no_worker, queue: mial}\n"
+        "  c: {when: fails, schedule: other}\n  d: {when: fails, schedule: hourly}\n"
+        "  e: {when: fails, schedule: 'x*'}\n"
+        "channels:\n  ops: {webhook: 'https://example.org/hook', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'}\n"
+    )
+    facts = json.loads(rota("lint", write(rota, "watched.py", declared), "-o", "json").stdout)
+    said = [(fact["finding"].partition(": ")[2], fact["todo"]) for fact in facts if fact["about"] == "alerts"]
+    assert said == [
+        ("alert rule a watches the schedule hourlyy, which the app does not declare", "did you mean hourly?"),
+        ("alert rule b watches the queue mial, which the app does not declare", "did you mean mail?"),
+        (
+            "alert rule c watches the schedule other, which the app does not declare",
+            "keep it if the schedule is made at run time",
+        ),
+    ]

@@ -22,7 +22,7 @@ from rota.cli.target import BrokenTarget, find_app, load_target, make_importable
 from rota.cli.words import count, listed
 from rota.config.environment import near_misses
 from rota.config.loader import survey
-from rota.config.words import shown_path
+from rota.config.words import meant, shown_path
 from rota.deploy.deploy import further_mistakes, survey_deploy
 from rota.engine.executors.sources import task_in
 from rota.errors import BadPayload, BadSettings, BadTarget, RotaError, UnknownTask
@@ -54,8 +54,8 @@ def findings(target: str | None, *, must_load: bool = True) -> Iterator[Check]:
     yield from (Check("settings", "problem", complaint) for complaint in complaints)
     if found is not None and not complaints:
         yield _settings(found)
-    for name, meant in near_misses(os.environ):
-        yield Check("settings", "warning", f"{name} is set, and is no setting", f"did you mean {meant}?")
+    for name, close in near_misses(os.environ):
+        yield Check("settings", "warning", f"{name} is set, and is no setting", f"did you mean {close}?")
     if found is not None:
         yield from _declared(found, is_whole=not complaints)
     yield from _target(target or (target_from(found) if found else None), found, must_load=must_load)
@@ -157,7 +157,7 @@ def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()
         if _last(source.task) not in missing:
             yield from _source(app, source, tuple(complaints))
     yield from _document_queues(app, missing)
-    yield from _alerts(app)
+    yield from _alerts(app, deploy)
     for schedule_id, spec in internals(app).declared.items():
         if internals(app).registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
@@ -176,12 +176,21 @@ def _document_queues(app: App, missing: frozenset[str]) -> Iterator[Check]:
                 yield Check("documents", "problem", finding.message, finding.command)
 
 
-def _alerts(app: App) -> Iterator[Check]:
+def _alerts(app: App, deploy: Deploy) -> Iterator[Check]:
     """Rules and channels that do not fit together, and what this machine has no setting or variable for."""
     plan = app.alerts.plan
     yield from (Check("alerts", "problem", complaint) for complaint in plan.mistakes())
     todo = "set it where the nodes run; on this machine it may be missing"
     yield from (Check("alerts", "warning", complaint, todo) for complaint in plan.missing())
+    schedules = {name: spec for _, specs in deploy.parts() for name, spec in specs.items()}
+    queues = [task.options.queue for task in internals(app).registry] + [spec.queue for spec in schedules.values()]
+    known = {"schedule": [*schedules], "queue": [*queues, *(app.settings.worker.queues or ())]}
+    for rule in plan.rules.values():
+        if rule.is_exact and rule.selects not in known.get(rule.kind, [rule.selects]):
+            close = meant(rule.selects, known[rule.kind])
+            finding = f"alert rule {rule.name} watches the {rule.kind} {rule.selects}, which the app does not declare"
+            todo = f"did you mean {close}?" if close else f"keep it if the {rule.kind} is made at run time"
+            yield Check("alerts", "warning", f"{rule.place}: {finding}" if rule.place else finding, todo)
 
 
 def _file_schedules(app: App, deploy: Deploy, found: Resolved, missing: frozenset[str]) -> Iterator[Check]:
