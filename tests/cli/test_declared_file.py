@@ -141,6 +141,11 @@ def test_a_new_tenant_is_planned_with_all_that_it_says(rota, declare):
     ]
 
 
+def test_a_mistyped_tenant_is_looked_for_in_the_file_too(rota, declare):
+    declare(FILE.replace("tenant: acme", "tenant: acmee"))
+    assert "did you mean acme?" in rota("schedules", "plan", code=5).stderr
+
+
 def test_schedules_that_follow_a_changed_tenant_are_counted(rota, declare):
     declare(FILE)
     rota("schedules", "apply")

@@ -168,6 +168,8 @@ def test_schedules_are_listed_by_tenant(acme):
         ["tenants", "pause", "acmee"],
     ):
         assert "no tenant has the name 'acmee'; did you mean acme?" in acme(*words, code=5).stderr
+    said = acme("schedules", "add", "third", "greet", "x", "--every", "5m", "--tenant", "acmee", code=5).stderr
+    assert "did you mean acme? A new one needs `rota tenants put acmee --tz …` first" in said
     acme("tenants", "put", "beta", "--tz", "UTC")
     assert acme("schedules", "list", "--tenant", "beta").stderr == "tenant beta has no schedules\n"
 

@@ -36,10 +36,10 @@ def read_tenants(store: Store, names: Iterable[str]) -> dict[str, Tenant]:
     return {entry.name: unpack_tenant(entry.data) for entry in store.get_entries(KIND, wanted)} if wanted else {}
 
 
-def similar_tenant(store: Store, name: str) -> str | None:
-    """The tenant that was probably meant by a name that none has."""
-    known = [entry.name for entry in store.list_entries(KIND, limit=LARGEST_PAGE).items]
-    return next(iter(get_close_matches(name, known, n=1)), None)
+def similar_tenant(store: Store, name: str, coming: Iterable[str] = ()) -> str | None:
+    """The tenant that was probably meant by a name that none has, of those that exist or are about to."""
+    known = {*coming, *(entry.name for entry in store.list_entries(KIND, limit=LARGEST_PAGE).items)}
+    return next(iter(get_close_matches(name, sorted(known), n=1)), None)
 
 
 def check_tenants(
@@ -49,7 +49,7 @@ def check_tenants(
     tenants = {**read_tenants(store, [spec.tenant for spec in specs.values()]), **(coming or {})}
     for name, spec in specs.items():
         if spec.tenant and spec.tenant not in tenants:
-            raise TenantNotFound(_missing_of(name, spec.tenant, similar_tenant(store, spec.tenant)))
+            raise TenantNotFound(_missing_of(name, spec.tenant, similar_tenant(store, spec.tenant, coming or ())))
     return tenants
 
 
@@ -57,7 +57,8 @@ def _missing_of(schedule: str, tenant: str, close: str | None) -> Sentence:
     if close:
         return sentence(
             "missing.tenant_of_meant",
-            "schedule '{schedule}' names the tenant {tenant!r}, which does not exist; did you mean {close}?",
+            "schedule '{schedule}' names the tenant {tenant!r}, which does not exist; did you mean {close}? A new one "
+            "needs `rota tenants put {tenant} --tz …` first",
             schedule=schedule,
             tenant=tenant,
             close=close,
