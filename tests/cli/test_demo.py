@@ -15,7 +15,7 @@ def test_the_demo_shows_each_kind_of_job_and_ctrl_c_drains_and_ends_with_0(start
     process.wait_for("│           export()  part 1 of 4 is written")
     process.wait_for("digest()")
     retried = process.wait_for("s: TimeoutError: no answer")
-    call = re.search(r"↻ +\d+ ms  (charge\(\d+, \d+\))", retried)[1]
+    call = re.search(r"↻ +[\d.]+ m?s  (charge\(\d+, \d+\))", retried)[1]
     process.signal(signal.SIGINT)
     assert process.end() == 0
     said = process.stderr
