@@ -38,7 +38,7 @@ check: setup  ## Format, lint, types, layers, links of the docs, and whether all
 	$(BIN)/python -m tools.site
 	$(BIN)/python -m pytest --collect-only -qq >/dev/null  # two test files of one name, for instance, cannot
 
-test: setup  ## Run all tests (the budget is 14 minutes of CPU; the last run took 20, beside other work; options: args="-k cron", samples=200000)
+test: setup  ## Run all tests (the budget is 20 minutes of CPU, 16 by the clock on two idle cores; options: args="-k cron", samples=200000)
 	ROTA_TEST_SAMPLES=$(samples) $(BIN)/python -m pytest -n auto --dist worksteal $(args)
 
 test-cost: setup  ## Run all tests and show how much CPU they take, and which take the most
