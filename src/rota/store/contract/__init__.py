@@ -5,7 +5,7 @@ jobs. Every write states what it expects and reports what it lost. Verbs take `n
 which alone decides what is due and which lease has run out; tests inject theirs.
 """
 
-from rota.store.contract.moving import LockRecord, Part, QueueRecord, Record, Seal
+from rota.store.contract.moving import LockRecord, Part, QueueRecord, Record, Removal, Seal
 from rota.store.contract.store import Listener, Store
 from rota.store.contract.values import (
     FEWEST_REPEATED,
@@ -68,6 +68,7 @@ __all__ = [
     "QueueRecord",
     "Record",
     "Refusal",
+    "Removal",
     "Retention",
     "ScheduleFilter",
     "Seal",

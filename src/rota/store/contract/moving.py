@@ -48,8 +48,16 @@ class Seal(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return StoreSealed(f"all that {store} held was copied to {self.target}; restart with the URL of that store")
         return StoreSealed(
             f"{store} is being copied to {self.target} and takes no more work; restart with the URL of that store once "
-            "`rota copy` has ended, or call the move off with `rota copy --undo`"
+            "`rota copy` has ended, or call the move off with `rota copy --undo --from URL --namespace NAME`, with the "
+            "URL and the namespace of the store that is being copied"
         )
+
+
+class Removal(Struct, frozen=True, kw_only=True):
+    """How to remove a namespace, and nothing that Rota did not make. For people."""
+
+    words: str  # an instruction that names its tables, collections, schema or keys
+    whole: str = ""  # an instruction for the whole place, if the store has looked and found only what Rota made
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True):
@@ -87,6 +95,14 @@ class MovingVerbs(ABC):
     @abstractmethod
     def sealed(self) -> Seal | None:
         """The seal as it was given."""
+
+    @abstractmethod
+    def removal(self) -> Removal:
+        """How to remove the namespace by hand, once it was copied. The store need not be open; asking changes nothing.
+
+        The place of a store may hold tables, collections or keys of its users, and other namespaces. `whole` is about
+        all namespaces there: the caller checks that none of them is still needed.
+        """
 
     @abstractmethod
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:

@@ -11,7 +11,7 @@ from rota.model.entry import Entry
 from rota.model.jobs.job import Job
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import Schedule
-from rota.store.contract import LockRecord, LogLine, Page, QueueRecord
+from rota.store.contract import LockRecord, LogLine, Page, QueueRecord, Removal
 from rota.store.memory.operations import Operations
 from rota.store.shared.changing import load_queue
 from rota.store.shared.importing import imported
@@ -38,6 +38,9 @@ class Moving(Operations):
     def sealed(self) -> Seal | None:
         with self._lock:
             return self._seal
+
+    def removal(self) -> Removal:
+        return Removal(words="remove nothing: it ends with its process")
 
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
         start = int(cursor or 0)

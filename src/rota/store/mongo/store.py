@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.names import check_namespace
-from rota.store.contract import Features
+from rota.store.contract import Features, Removal
 from rota.store.mongo import notify, schema
 from rota.store.mongo.adding import Adder
 from rota.store.mongo.changing import Changer
@@ -82,6 +82,10 @@ class MongoStore(ServerStore):
 
     def namespaces(self) -> list[str]:
         return self._read_unopened(schema.namespaces)
+
+    def removal(self) -> Removal:
+        names = self._read_unopened(schema.own_collections)
+        return Removal(words=f"drop the collections {', '.join(names)}, and not the database")
 
     def _read_unopened(self, read: Callable[[Database], list[str]]) -> list[str]:
         connection = Connection(*self._given)

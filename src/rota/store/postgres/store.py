@@ -23,12 +23,13 @@ from rota.store.postgres.lookahead import LookaheadDecider
 from rota.store.postgres.moving import Moving
 from rota.store.postgres.operations import Operations
 from rota.store.postgres.records import Records
+from rota.store.postgres.removal import removal_of
 from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.upkeep import Upkeep
 from rota.store.shared.parts import ServerStore, TransactionalStore
 
 if TYPE_CHECKING:
-    from rota.store.contract import Channel, Listener
+    from rota.store.contract import Channel, Listener, Removal
 
 
 def from_url(url: str, *, namespace: str = "rota") -> PostgresStore:
@@ -78,6 +79,9 @@ class PostgresStore(ServerStore, TransactionalStore):
 
     def namespaces(self) -> list[str]:
         return self._database.visit(schema.namespaces)
+
+    def removal(self) -> Removal:
+        return self._database.visit(removal_of)
 
     def now(self) -> int:
         return self._database.now()

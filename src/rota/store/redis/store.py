@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.names import check_namespace
-from rota.store.contract import Features
+from rota.store.contract import Features, Removal
 from rota.store.redis.adding import Adder
 from rota.store.redis.address import address_of, client_of
 from rota.store.redis.changing import Changer
@@ -68,6 +68,12 @@ class RedisStore(PartedStore):
 
     def namespaces(self) -> list[str]:
         return self._connection.namespaces()
+
+    def removal(self) -> Removal:
+        prefix = self._connection.prefix
+        return Removal(
+            words=f"delete the keys that begin with {prefix} (redis-cli --scan --pattern '{prefix}*' lists them)"
+        )
 
     def close(self) -> None:
         self._connection.close()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rota.store.shared.schema_version import check_known, foreign
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from rota.errors import SchemaMismatch
     from rota.store.shared.sql import Tables
+
+_CREATED = re.compile(r"CREATE (?:OR REPLACE )?(TABLE|VIEW|SEQUENCE|FUNCTION) (?:IF NOT EXISTS )?\{ns\}[._](\w+)")
 
 
 def current_version(tx: Tables, tables: Collection[str], namespace: str, prefix: str, known: int) -> int:
@@ -23,6 +27,15 @@ def current_version(tx: Tables, tables: Collection[str], namespace: str, prefix:
     if not stored.isdecimal():
         raise _foreign(namespace, f"{prefix}meta")
     return check_known(int(stored), known, f"the namespace {namespace}")
+
+
+def created_by(scripts: Iterable[str]) -> dict[str, list[str]]:
+    """The names of what scripts create, without the namespace, by kind: table, view, sequence, function."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for script in scripts:
+        for kind, name in _CREATED.findall(script):
+            found[kind.lower()].add(name)
+    return {kind: sorted(names) for kind, names in found.items()}
 
 
 def current_additions(tx: Tables) -> int:

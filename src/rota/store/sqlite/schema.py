@@ -6,8 +6,9 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from rota.errors import StoreUnavailable
+from rota.store.contract import Removal
 from rota.store.shared.schema_version import namespaces_among
-from rota.store.shared.sql_schema import current_additions, current_version
+from rota.store.shared.sql_schema import created_by, current_additions, current_version
 from rota.store.sqlite.transaction import Tables
 
 if TYPE_CHECKING:
@@ -62,6 +63,29 @@ def namespaces(database: Database) -> list[str]:
         return namespaces_among(_tables(connection))
 
 
+def removal(database: Database, namespace: str) -> Removal:
+    """Name the tables of a namespace. The whole file may go only if it holds nothing that Rota did not make."""
+    with database.look() as connection:
+        names = _tables(connection)
+        query = "SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')"  # Rota makes none
+        ((others,),) = connection.execute(query)
+    made = {own for name in namespaces_among(names) for own in _own_tables(name)}
+    is_alone = others == 0 and all(name in made or name.startswith("sqlite_") for name in names)
+    path = database.path
+    own = ", ".join(sorted(_own_tables(namespace) & names))
+    return Removal(
+        words=f"drop the tables {own} of {path}",
+        whole=f"delete {path}, and {path.name}-wal, {path.name}-shm and {path.name}-notify beside it"
+        if is_alone
+        else "",
+    )
+
+
+def _own_tables(namespace: str) -> set[str]:
+    created = created_by(map(_text, (*MIGRATIONS.values(), ADDITIONS_SCRIPT)))
+    return {f"{namespace}_{table}" for table in ("meta", *created["table"])}
+
+
 def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
@@ -94,7 +118,11 @@ def _run(connection: sqlite3.Connection, name: str, namespace: str) -> None:
 
 
 def _script(name: str, namespace: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8").replace("{ns}", namespace)
+    return _text(name).replace("{ns}", namespace)
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _statements(script: str) -> list[str]:

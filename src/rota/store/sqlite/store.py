@@ -86,6 +86,9 @@ class SqliteStore(TransactionalStore):
     def namespaces(self) -> list[str]:
         return [] if self.is_missing() else schema.namespaces(Database(self.path))
 
+    def removal(self) -> c.Removal:
+        return schema.removal(Database(self.path), self.namespace)
+
     def close(self) -> None:
         self._notifier.close()
         if self._database.was_opened:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         QueueInfo,
         Record,
         Refusal,
+        Removal,
         Retention,
         ScheduleFilter,
         Seal,
@@ -247,6 +248,9 @@ class Relay(Store):
 
     def sealed(self) -> Seal | None:
         return self.relay("sealed", (), self.inner.sealed)
+
+    def removal(self) -> Removal:
+        return self.inner.removal()
 
     def dump(self, part: Part, *, cursor: str | None = None, limit: int = 500) -> Page[Record]:
         return self.relay("dump", (part,), lambda: self.inner.dump(part, cursor=cursor, limit=limit))

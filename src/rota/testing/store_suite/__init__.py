@@ -86,6 +86,7 @@ from rota.testing.store_suite.moving import (
     TestLoadedQueuesAndLocks,
     TestLoadedSchedules,
     TestLoading,
+    TestRemoval,
     TestTwoCopies,
     source,
 )
@@ -220,6 +221,7 @@ __all__ = [
     "TestRandomWalk",
     "TestRanges",
     "TestRefusedSettles",
+    "TestRemoval",
     "TestRepeatedJobs",
     "TestRescuing",
     "TestRetryingByHand",

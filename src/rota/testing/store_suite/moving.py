@@ -47,6 +47,8 @@ from rota.testing.store_suite.steps import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rota.model.jobs.job import Job
     from rota.store.contract import Part, Store
 
@@ -195,6 +197,19 @@ class TestLoading:
         source.add_jobs([a_job(priority=number % 5) for number in range(1_200)], now=T0)
         copy_all(source, store)
         assert ids(all_jobs(store)) == ids(all_jobs(source))
+
+
+class TestRemoval:
+    def test_it_is_the_same_for_a_handle_that_is_not_open(self, store: Store, make_store: Callable[[], Store]) -> None:
+        found = store.removal()
+        assert found.words
+        assert make_store().removal() == found
+
+    def test_it_names_the_namespace_and_changes_nothing(self, store: Store) -> None:
+        furnish(store)
+        before = everything(store)
+        assert store.namespace in store.removal().words
+        assert everything(store) == before
 
 
 class TestLoadedJobs:
