@@ -34,6 +34,14 @@ def test_why_answers_in_one_sentence_with_what_to_do(synced):
     assert "what to do: `rota schedules enable tick`." in ahead
 
 
+def test_why_of_a_schedule_in_a_store_that_was_copied_says_where_it_goes_on(synced):
+    synced("copy", "--from", "sqlite:///.rota/rota.db", "--to", "sqlite:///new.db", "--yes")
+    ahead = synced("why", "report", "2099-01-02T14:00:00Z").stdout
+    assert ahead.startswith("expected: store sealed\nreport at Fri 2099-01-02 09:00 EST: It would be due in ")
+    assert "The store is sealed: everything in it was copied to sqlite file" in ahead
+    assert "what to do: The schedule goes on there: restart the nodes with the URL of that store." in ahead
+
+
 def test_why_in_json_has_all_facts(synced):
     facts = synced.data("why", "report", "2099-01-03T14:00Z")
     assert (facts["outcome"], facts["job_id"]) == ("not expected", None)

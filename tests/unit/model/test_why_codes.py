@@ -84,6 +84,25 @@ def test_what_is_due_says_why_nobody_fired_it():
     assert found == {"due.behind", "due.no_scheduler", "due.sealed"}
 
 
+@pytest.mark.parametrize(
+    ("seal", "words", "fix"),
+    [
+        (Sealed(other="redis", is_done=True), "The store is sealed: everything in it was copied to redis", "there"),
+        (Sealed(other="redis"), "The store is sealed while it is copied to redis", "in the store it is copied to"),
+        (Sealed(other="redis", is_target=True), "The store is sealed while it is filled from redis", "has ended"),
+    ],
+)
+def test_what_is_to_come_in_a_sealed_store_says_so(seal, words, fix):
+    verdict = why(a_schedule(), SLOT, Records(), Around(now=SLOT - MINUTE, seal=seal))
+    assert (verdict.outcome, verdict.code, verdict.values) == (
+        "expected: store sealed",
+        "expected.sealed",
+        {"in": 60.0},
+    )
+    assert verdict.words == f"It would be due in 60 s. {words}, so nothing is fired."
+    assert fix in verdict.fix
+
+
 def test_the_sentence_is_the_words_with_the_schedule_and_the_time_before_them():
     verdict = why(a_schedule(), SLOT, Records(), Around(now=NOW))
     assert verdict.sentence == f"tick at Mon 2026-09-21 14:33:20 UTC: {verdict.words}"

@@ -18,7 +18,7 @@ from rota.model.schedules.firing import LATE, jitter_of, overlapped_jobs
 from rota.model.schedules.occurrence import Occurrence
 from rota.model.schedules.schedule import PAUSED, problem_of
 from rota.model.why.changed_times import Changes, change_values, change_words, changed_answer, put_into_past
-from rota.model.why.job import Answer, Around, Values, first_line, first_run_at, seconds_of, waiting
+from rota.model.why.job import Answer, Around, Sealed, Values, first_line, first_run_at, seconds_of, waiting
 from rota.model.why.overlap import overlap_answer
 from rota.model.why.silence import silence_answer, steps_to_go_on
 from rota.model.why.time_words import counted, span_words, wall_words
@@ -341,12 +341,23 @@ def _open(schedule: Schedule, at: int, around: Around) -> Answer:
         words = f"The schedule has made all of its runs ({schedule.spec.max_runs})."
         fix, values = "A larger max_runs= lets it go on.", {"max_runs": schedule.spec.max_runs}
         return Answer(outcome="ended", words=words, fix=fix, code="ended.max_runs", values={**values})
+    if at > around.now and around.seal is not None:
+        return _sealed(schedule, at, around, around.seal)
     if at > around.now:
         later = f" Its jitter starts the job {span_words(jitter)} later." if (jitter := jitter_of(schedule)) else ""
         words = f"It is due in {span_words(at - around.now)}{_clock_change(schedule, at)}.{later}"
         soon: Values = {"in": seconds_of(at - around.now), "jitter": seconds_of(jitter_of(schedule))}
         return Answer(outcome="expected", words=words, code="expected", values=soon)
     return _due(schedule, at, around)
+
+
+def _sealed(schedule: Schedule, at: int, around: Around, seal: Sealed) -> Answer:
+    """The answer about a time to come in a store that fires nothing."""
+    due_in = at - around.now
+    words = f"It would be due in {span_words(due_in)}{_clock_change(schedule, at)}. {seal.words}, so nothing is fired."
+    values: Values = {"in": seconds_of(due_in)}
+    fix = seal.fix("The schedule goes on")
+    return Answer(outcome="expected: store sealed", words=words, fix=fix, code="expected.sealed", values=values)
 
 
 def _due(schedule: Schedule, at: int, around: Around) -> Answer:
