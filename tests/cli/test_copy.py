@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from cli.processes import wait_until
+from every_store import SERVED, fresh_place
+from rota.cli.copy import CopyFacts, _lines
 from rota.cli.copy_progress import Lines, words
 from rota.errors import StoreUnavailable
+from rota.model.entry import EntryEdit
+from rota.model.secrets.masking import masked
 from rota.operations.copy import Step, move
 from rota.store.contract import Seal
 from rota.store.sqlite import SqliteStore
@@ -42,8 +50,10 @@ def test_everything_is_in_the_new_store(full, store):
     before = full.data("jobs", "list")
     said = full("copy", *SURE)
     assert "moved 2 schedules, 3 jobs" in said.stdout
-    assert "restart everything with the URL of sqlite file" in said.stdout
-    assert "is sealed, and the store holds no other namespace: you may delete it" in said.stdout
+    assert f"restart everything with the URL sqlite:///{full.folder}/new.db, and namespace rota\n" in said.stdout
+    old = full.folder / ".rota" / "rota.db"
+    assert "is sealed. It holds nothing but what Rota made. Once everything uses the new store, you may " in said.stdout
+    assert f"you may delete {old}, and rota.db-wal, rota.db-shm and rota.db-notify beside it" in said.stdout
     assert full.data("jobs", "list", "--store", TO) == before
     assert store.sealed().is_done
 
@@ -137,8 +147,10 @@ def test_a_path_that_can_be_made_is_fine_for_a_dry_run_and_is_not_made(full):
 
 def test_undo_opens_a_store_whose_copy_has_not_ended(full, store):
     store.seal(Seal(target="elsewhere", id="x"))
-    assert "is being copied to elsewhere" in full("copy", *SURE, code=6).stderr
-    assert "takes work again" in full("copy", "--undo", "--from", FROM).stderr
+    said = full("copy", *SURE, code=6).stderr
+    assert "is being copied to elsewhere" in said
+    advised = re.search("`rota (copy --undo .*?)`", said)[1]
+    assert "takes work again" in full(*shlex.split(advised)).stderr
     full.enqueue("greet", "dora")
     assert "there is nothing to undo" in full("copy", "--undo", "--from", FROM, code=6).stderr
 
@@ -193,6 +205,45 @@ def test_what_is_left_in_the_source_is_told_until_all_is_copied(full, monkeypatc
     assert (facts["jobs"], facts["still_in_source"]) == (3, [])
 
 
+def test_a_file_with_tables_of_its_user_is_not_to_be_deleted(full):
+    with closing(sqlite3.connect(full.folder / ".rota" / "rota.db")) as connection, connection:
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    said = full("copy", *SURE).stdout
+    assert "is sealed. To remove what Rota made there, and nothing else, once everything uses the new store:" in said
+    assert "drop the tables rota_audit, rota_count, " in said
+    assert "delete" not in said
+    assert "orders" not in said
+
+
+def test_tenants_and_alert_rules_are_counted(full, store):
+    data = json.dumps({})
+    kinds = {"tenant": "acme", "alert_rule": "late", "token": "abc"}
+    store.edit_entries([EntryEdit(kind=kind, name=name, expect_version=0, data=data) for kind, name in kinds.items()])
+    assert ", 1 queue, 1 tenant and 1 alert rule from" in full("copy", *BOTH, "--dry-run").stdout
+    said = full("copy", *SURE).stdout
+    assert "1 tenant, 1 alert rule, 1 other named record" in said
+
+
+@pytest.mark.skipif("redis" not in SERVED, reason="redis is not among the chosen stores")
+def test_a_target_without_shared_transactions_is_warned_about(full, tmp_path):
+    target = fresh_place("redis", tmp_path)
+    words = ("copy", "--from", FROM, "--to", target.url, "--to-namespace", target.namespace)
+    warning = "has no transactions that your code could share: each call with tx= fails there"
+    assert warning in full(*words, "--dry-run").stdout
+    assert warning in full(*words, "--yes").stderr
+
+
+def test_a_target_with_shared_transactions_is_not_warned_about(full):
+    assert "tx=" not in full("copy", *BOTH, "--dry-run").stdout
+    assert "tx=" not in full("copy", *SURE).stderr
+
+
+def test_a_password_is_not_shown_in_the_url_to_restart_with():
+    facts = CopyFacts(source="a", target="b", done=True, target_url=masked("mongodb://ann:secret@db.example/news"))
+    said = list(_lines(facts, "prod"))
+    assert "restart everything with the URL mongodb://ann:***@db.example/news, and namespace prod" in said
+
+
 def test_a_namespace_may_get_another_name(full):
     facts = full.data("copy", *SURE, "--to-namespace", "prod")
     assert facts["target"].endswith("new.db, namespace prod")
@@ -210,7 +261,7 @@ def test_a_finished_copy_is_told_although_the_source_cannot_be_read_any_more(ful
 
     monkeypatch.setattr("rota.cli.copy.move", move_and_go)
     facts = full.data("copy", *SURE)
-    assert (facts["jobs"], facts["still_in_source"]) == (3, [])
+    assert (facts["jobs"], facts["still_in_source"], facts["removal"]) == (3, [], None)
 
 
 def test_an_interrupted_copy_says_how_to_go_on(full, started, store):
@@ -223,6 +274,7 @@ def test_an_interrupted_copy_says_how_to_go_on(full, started, store):
     copy.signal(signal.SIGINT)
     assert copy.end() == 130
     assert "both stores stay sealed. Start it again with the same words" in copy.stderr
+    assert f"`rota copy --undo --from {FROM} --namespace rota` opens" in copy.stderr
     assert not store.sealed().is_done
     gate.touch()
     wait_until(lambda: _nothing_runs(store))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +16,24 @@ from rota.app import App
 from rota.cli.copy_progress import progress
 from rota.cli.endings import FAILED
 from rota.cli.options import check_duration, output_option
-from rota.cli.output import say
+from rota.cli.output import say, warn
 from rota.cli.words import count, listed, span
 from rota.errors import StoreError
+from rota.model.alerts.stored_rule import RULE_KIND
 from rota.model.micros import span_of
-from rota.operations.copy import check, check_there, is_new, move, undo
+from rota.model.secrets.masking import masked
+from rota.model.tenant import KIND as TENANT_KIND
+from rota.operations.copy import check, check_there, is_new, move, undo, undo_command
+from rota.store.contract import LARGEST_PAGE, Removal
 from rota.store.shared.files import check_can_be_made
-from rota.store.urls import store_from_url
+from rota.store.urls import absolute, store_from_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rota.cli.output import Output
     from rota.operations.copy import Moved
-    from rota.store.contract import Store
+    from rota.store.contract import Page, Store
 
 NOUNS = {
     "schedules": "schedule",
@@ -37,7 +42,9 @@ NOUNS = {
     "logs": "log line",
     "queues": "queue",
     "locks": "lock",
-    "entries": "named record",
+    "tenants": "tenant",
+    "alert_rules": "alert rule",
+    "other_entries": "other named record",
     "audit_records": "audit record",
 }
 
@@ -54,12 +61,21 @@ class CopyFacts(Struct, kw_only=True):
     logs: int = 0
     queues: int = 0
     locks: int = 0
-    entries: int = 0  # tenants, and what else has a name
+    entries: int = 0  # tenants, alert rules, and what else has a name
+    tenants: int = 0
+    alert_rules: int = 0
     audit_records: int = 0  # of who changed what
     copied: int = 0  # records, by this run; an earlier one that was stopped may have copied others
     given_back: int = 0  # jobs that still ran after the wait: they start again in the target
     still_in_source: list[str] = []  # other namespaces of the source, which this copy did not touch
     seconds: float = 0.0
+    target_url: str = ""  # with *** for each secret
+    ends_transactions: bool = False  # jobs can be enqueued in a caller's transaction in the source, not in the target
+    removal: Removal | None = None  # how to remove the namespace from the source; None: it could not be read
+
+    @property
+    def other_entries(self) -> int:
+        return max(0, self.entries - self.tenants - self.alert_rules)
 
 
 @click.command(
@@ -108,9 +124,11 @@ def copy(
     if dry_run:
         _plan(source, target, out)
     else:
-        facts = _move(source, target, span_of(wait), is_sure=yes)
+        facts = _move(source, target, span_of(wait), is_sure=yes, source_url=source_url)
+        facts.target_url = masked(absolute(target_url, Path.cwd()))
         with suppress(StoreError):  # the copy is done, whether the source can still be read or not
             facts.still_in_source = _left_in(source_url, named)
+            facts.removal = _store(source_url, named).removal()
         out.page(facts, lambda: _lines(facts, into or named))
 
 
@@ -132,10 +150,27 @@ def _plan(source: Store, target: Store, out: Output) -> None:
             with _opened(target):
                 check(source, target)
         facts = _facts(source, target, _counted(source))
-    out.page(facts, lambda: [f"would move {_sentence(facts)} from {facts.source} to {facts.target}; nothing was done"])
+    out.page(facts, lambda: _plan_lines(facts))
 
 
-def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFacts:
+def _plan_lines(facts: CopyFacts) -> Iterator[str]:
+    yield f"would move {_sentence(facts)} from {facts.source} to {facts.target}; nothing was done"
+    if facts.ends_transactions:
+        yield _about_transactions(facts.target)
+
+
+def _about_transactions(target: str) -> str:
+    return (
+        f"{target} has no transactions that your code could share: each call with tx= fails there. Find these calls, "
+        "and enqueue after your commit instead"
+    )
+
+
+def _ends_transactions(source: Store, target: Store) -> bool:
+    return source.features.enqueues_in_transactions and not target.features.enqueues_in_transactions
+
+
+def _move(source: Store, target: Store, wait: int, *, is_sure: bool, source_url: str) -> CopyFacts:
     began = time.monotonic()
     _existing(source)
     if not is_sure:
@@ -147,13 +182,16 @@ def _move(source: Store, target: Store, wait: int, *, is_sure: bool) -> CopyFact
         else:
             opened.enter_context(_opened(target))
             check(source, target)
+        if _ends_transactions(source, target):
+            warn(_about_transactions(target.describe()))
         if not is_sure:
             _ask(source, target)
         if makes_target:
             opened.enter_context(_opened(target))
-        with progress() as on_step, _explain_how_to_continue(source):
+        with progress() as on_step, _explain_how_to_continue(source, source_url):
             moved = move(source, target, wait=wait, on_step=on_step)
-        return _facts(source, target, moved.records, moved, time.monotonic() - began)
+        records = {**moved.records, **_named(target)}
+        return _facts(source, target, records, moved, time.monotonic() - began)
 
 
 def _check_new(source: Store, target: Store) -> None:
@@ -187,6 +225,7 @@ def _facts(
         copied=moved.copied if moved else 0,
         given_back=moved.given_back if moved else 0,
         seconds=round(seconds, 3),
+        ends_transactions=_ends_transactions(source, target),
         **records,
     )
 
@@ -195,12 +234,20 @@ def _lines(facts: CopyFacts, namespace: str) -> Iterator[str]:
     yield f"moved {_sentence(facts)} from {facts.source} to {facts.target} in {span(facts.seconds)}"
     if facts.given_back:
         yield f"{count(facts.given_back, 'job')} still ran after the wait and will start again there"
-    yield f"restart everything with the URL of {facts.target}, and namespace {namespace}"
+    yield f"restart everything with the URL {facts.target_url}, and namespace {namespace}"
     if facts.still_in_source:
         others = listed([f"namespace {name}" for name in facts.still_in_source])
         yield f"{facts.source} is sealed. The store still holds {others}: keep it until you have copied them, too"
     else:
-        yield f"{facts.source} is sealed, and the store holds no other namespace: you may delete it"
+        yield f"{facts.source} is sealed. {_about_removal(facts.removal)}"
+
+
+def _about_removal(removal: Removal | None) -> str:
+    if removal is None:
+        return "It could not be read again, so look what else it holds before you delete anything"
+    if removal.whole:
+        return f"It holds nothing but what Rota made. Once everything uses the new store, you may {removal.whole}"
+    return f"To remove what Rota made there, and nothing else, once everything uses the new store: {removal.words}"
 
 
 def _sentence(facts: CopyFacts) -> str:
@@ -225,14 +272,30 @@ def _ask(source: Store, target: Store) -> None:
 
 
 def _counted(source: Store) -> dict[str, int]:
-    """How many schedules and jobs there are; the other records are counted as they are copied."""
-    jobs = sum(sum(queue.counts.values()) for queue in source.list_queues())
-    schedules, cursor = 0, None
+    """How many of the records that a person knows there are; the others are counted as they are copied."""
+    queues = source.list_queues()
+    jobs = sum(sum(queue.counts.values()) for queue in queues)
+    schedules = _count_pages(lambda cursor: source.list_schedules(cursor=cursor, limit=200))
+    return {"jobs": jobs, "schedules": schedules, "queues": len(queues), **_named(source)}
+
+
+def _named(store: Store) -> dict[str, int]:
+    """How many tenants and alert rules there are."""
+    kinds = {"tenants": TENANT_KIND, "alert_rules": RULE_KIND}
+    return {part: _count_pages(partial(_entries, store, kind)) for part, kind in kinds.items()}
+
+
+def _entries(store: Store, kind: str, cursor: str | None) -> Page[Any]:
+    return store.list_entries(kind, cursor=cursor, limit=LARGEST_PAGE)
+
+
+def _count_pages(read: Callable[[str | None], Page[Any]]) -> int:
+    total, cursor = 0, None
     while True:
-        page = source.list_schedules(cursor=cursor, limit=200)
-        schedules, cursor = schedules + len(page.items), page.cursor
+        page = read(cursor)
+        total, cursor = total + len(page.items), page.cursor
         if cursor is None:
-            return {"jobs": jobs, "schedules": schedules, "queues": len(source.list_queues())}
+            return total
 
 
 def _store(url: str, namespace: str) -> Store:
@@ -260,13 +323,13 @@ def _opened(store: Store) -> Iterator[Store]:
 
 
 @contextmanager
-def _explain_how_to_continue(source: Store) -> Iterator[None]:
+def _explain_how_to_continue(source: Store, url: str) -> Iterator[None]:
     """A copy that is stopped leaves two sealed stores; say what that means."""
     try:
         yield
     except (KeyboardInterrupt, StoreError):
         say(
             f"the copy has not ended: both stores stay sealed. Start it again with the same words to continue it; "
-            f"`rota copy --undo` with this --from opens {source.describe()} again instead"
+            f"{undo_command(source, masked(url))} opens {source.describe()} again instead"
         )
         raise

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from hashlib import blake2b
 from itertools import zip_longest
 from secrets import token_hex
+from shlex import quote
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from urllib.parse import quote as url_quote
 
 import msgspec
 
@@ -121,6 +123,14 @@ def check_there(source: Store) -> None:
         raise Refused(f"{source.describe()} holds no system of Rota; check what --from names")
 
 
+def undo_command(source: Store, url: str | None = None) -> str:
+    """The command that cancels the copy of a store. The URL of a server is left to the reader unless it is given: it
+    may hold a password."""
+    if url is None and source.path is not None:
+        url = f"sqlite:///{url_quote(str(source.path))}"
+    return f"`rota copy --undo --from {quote(url or 'URL')} --namespace {source.namespace}`"
+
+
 def undo(source: Store) -> Seal:
     """Open a store again whose copy was not finished. Copied records stay in the target, which stays sealed."""
     seal = source.sealed()
@@ -215,7 +225,7 @@ def _left_already(source: Store, seal: Seal) -> Refused:
         return Refused(f"all that {source.describe()} held was copied to {seal.target}; copy from there instead")
     return Refused(
         f"{source.describe()} is being copied to {seal.target}; end that copy with the same --to, "
-        "or call it off with `rota copy --undo`"
+        f"or call it off with {undo_command(source)}"
     )
 
 
@@ -327,7 +337,7 @@ def _check_all_read(source: Store, read: int) -> None:
     if source.count_jobs(JobFilter(), limit=read + 1) > read:
         raise StoreError(
             f"{source.describe()} holds more jobs than it gave out ({read:,}), so that some were not copied. Both "
-            "stores stay sealed; call the move off with `rota copy --undo`, and report this as a bug"
+            f"stores stay sealed; call the move off with {undo_command(source)}, and report this as a bug"
         )
 
 
@@ -343,7 +353,7 @@ def _compare(source: Store, target: Store, part: Part, sent: Sent, on_step: OnSt
     what = _first_difference(source, target) if part == "jobs" else "or of other content"
     raise StoreError(
         f"{target.describe()} does not hold what {source.describe()} holds: {sent.records:,} {part} were sent, "
-        f"{found.records:,} are there, {what}. Both stay sealed; call the move off with `rota copy --undo`, "
+        f"{found.records:,} are there, {what}. Both stay sealed; call the move off with {undo_command(source)}, "
         "and report this as a bug"
     )
 
