@@ -181,11 +181,6 @@ def namespaces(db: Database) -> list[str]:
     return namespaces_among(db.database.list_collection_names())
 
 
-def own_collections(db: Database) -> list[str]:
-    """The collections of this namespace that exist; others with the same prefix are not Rota's."""
-    return sorted({collection.name for collection in db.raw.values()} & set(db.database.list_collection_names()))
-
-
 def scripts(namespace: str) -> list[str]:
     lines = [
         f"db.{namespace}_{index.collection}.createIndex({json.dumps(index.keys)}, {json.dumps(index.options)})"

@@ -17,6 +17,7 @@ from rota.store.mongo.changing import Changer
 from rota.store.mongo.connection import Connection
 from rota.store.mongo.control import STEP, ControlDocument
 from rota.store.mongo.counters import Counters
+from rota.store.mongo.database import NAMES
 from rota.store.mongo.exchange import Exchanger
 from rota.store.mongo.firing import Firer
 from rota.store.mongo.leases import Leases
@@ -84,7 +85,8 @@ class MongoStore(ServerStore):
         return self._read_unopened(schema.namespaces)
 
     def removal(self) -> Removal:
-        names = self._read_unopened(schema.own_collections)
+        """Also those that do not exist yet: a worker that stops late may create the collection of log lines."""
+        names = sorted(f"{self.namespace}_{name}" for name in NAMES)
         return Removal(words=f"drop the collections {', '.join(names)}, and not the database")
 
     def _read_unopened(self, read: Callable[[Database], list[str]]) -> list[str]:
