@@ -86,8 +86,8 @@ class MongoStore(ServerStore):
 
     def removal(self) -> Removal:
         """Also those that do not exist yet: a worker that stops late may create the collection of log lines."""
-        names = sorted(f"{self.namespace}_{name}" for name in NAMES)
-        return Removal(words=f"drop the collections {', '.join(names)}, and not the database")
+        names = ", ".join(sorted(f"{self.namespace}_{name}" for name in NAMES))
+        return Removal(words=f"drop the collections {names}, and not the database")
 
     def _read_unopened(self, read: Callable[[Database], list[str]]) -> list[str]:
         connection = Connection(*self._given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rota.store.shared.sql_schema import created_by, current_additions, current_version
+from rota.store.shared.sql_schema import current_additions, current_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,11 +69,6 @@ def namespaces(tx: Transaction) -> list[str]:
     return [name for (name,) in tx.rows(query)]
 
 
-def created() -> dict[str, list[str]]:
-    """The names of everything that the scripts create in the schema, by kind."""
-    return created_by(map(_text, (*(file for files in SCRIPTS.values() for file in files), ADDITIONS_SCRIPT)))
-
-
 def _missing(tx: Transaction) -> list[str]:
     """What must be run. An existing schema is not created: its user may lack the privilege."""
     scripts = pending_scripts(tx)
@@ -83,8 +78,6 @@ def _missing(tx: Transaction) -> list[str]:
 
 def _script(names: Sequence[str], name: str, value: int) -> str:
     """Some of the files, and the record that they were run."""
-    return "\n".join([*map(_text, names), f"{_RECORD.replace('{name}', name).replace('{value}', str(value))}\n"])
-
-
-def _text(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    folder = resources.files(__package__)
+    files = [folder.joinpath(file).read_text(encoding="utf-8") for file in names]
+    return "\n".join([*files, f"{_RECORD.replace('{name}', name).replace('{value}', str(value))}\n"])

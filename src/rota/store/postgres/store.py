@@ -8,7 +8,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from rota.errors import BadStoreUrl
 from rota.model.names import check_namespace
-from rota.store.contract import Features
+from rota.store.contract import Features, Removal
 from rota.store.postgres import schema
 from rota.store.postgres.adding import Adder
 from rota.store.postgres.address import Address, parse
@@ -23,13 +23,12 @@ from rota.store.postgres.lookahead import LookaheadDecider
 from rota.store.postgres.moving import Moving
 from rota.store.postgres.operations import Operations
 from rota.store.postgres.records import Records
-from rota.store.postgres.removal import removal_of
 from rota.store.postgres.schedules import Schedules
 from rota.store.postgres.upkeep import Upkeep
 from rota.store.shared.parts import ServerStore, TransactionalStore
 
 if TYPE_CHECKING:
-    from rota.store.contract import Channel, Listener, Removal
+    from rota.store.contract import Channel, Listener
 
 
 def from_url(url: str, *, namespace: str = "rota") -> PostgresStore:
@@ -81,7 +80,8 @@ class PostgresStore(ServerStore, TransactionalStore):
         return self._database.visit(schema.namespaces)
 
     def removal(self) -> Removal:
-        return self._database.visit(removal_of)
+        command = f'DROP SCHEMA "{self.namespace}" CASCADE'
+        return Removal(words=f"run {command}, after a look at what else is in it or refers to it: that goes with it")
 
     def now(self) -> int:
         return self._database.now()
