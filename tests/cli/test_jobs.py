@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import takewhile
 
+import click
 import pytest
 
 from rota.cli import jobs
@@ -14,7 +16,7 @@ from rota.errors import BadOption
 from rota.inspector import search
 from rota.inspector.search import filter_from
 from rota.model.jobs.job import NewJob, State, accept
-from rota.model.jobs.outcome import Died, Failed, Returned
+from rota.model.jobs.outcome import Died, Failed, Returned, Succeeded
 from rota.model.jobs.retry import Backoff, RetryPolicy
 from rota.model.jobs.settle import apply, claim, promote, rescue, settle
 from rota.model.micros import datetime_of
@@ -26,6 +28,7 @@ HOUR = 3_600_000_000
 SECOND = 1_000_000
 NO_RETRY = RetryPolicy(retries=0)
 ONE_RETRY = RetryPolicy(retries=1, backoff=Backoff(first=SECOND, factor=1.0))
+FOUR_RETRIES = RetryPolicy(retries=4, backoff=Backoff(first=SECOND, factor=1.0))
 
 
 @pytest.fixture
@@ -193,6 +196,96 @@ def test_one_name_that_fits_nothing_changes_nothing(worked):
     said = worked("jobs", "delete", worked.ids["bad"], worked.ids["ready"], code=6).stderr
     assert "is queued, and only succeeded, failed or cancelled jobs can be deleted; cancel a job first" in said
     assert states(worked)["bad"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("verb", "fits", "does_not"), [("cancel", "later", "bad"), ("retry", "bad", "good"), ("delete", "good", "later")]
+)
+def test_one_job_that_a_change_does_not_fit_leaves_the_others_unchanged_and_says_so(worked, verb, fits, does_not):
+    before = states(worked)
+    said = worked("jobs", verb, worked.ids[fits], worked.ids[does_not], code=6).stderr.replace("\n", " ")
+    done = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}[verb]
+    assert f"job {worked.ids[does_not]} is {before[does_not]}, and only" in said
+    assert f". Nothing was {done}" in said
+    assert states(worked) == before
+    assert "Nothing was" not in worked("jobs", verb, worked.ids[does_not], code=6).stderr
+
+
+def test_a_beginning_of_several_ids_changes_nothing(worked):
+    both = zip(worked.ids["good"], worked.ids["bad"], strict=True)
+    shared = "".join(one for one, _ in takewhile(lambda digits: digits[0] == digits[1], both))
+    said = worked("jobs", "cancel", worked.ids["later"], shared, code=2).stderr.replace("\n", " ")
+    assert f"{shared!r} begins the ids of" in said
+    assert "Nothing was cancelled" in said
+    assert states(worked)["later"] == "scheduled"
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "advice"),
+    [
+        ("cancel", "good", "a job that succeeded can only be deleted"),
+        ("cancel", "bad", "a failed or cancelled job can be retried or deleted"),
+        ("retry", "good", "to run a job that succeeded again, enqueue it again"),
+        ("retry", "later", "a job that has not ended can be cancelled first, then retried"),
+        ("retry", "ready", "a job that has not ended can be cancelled first, then retried"),
+    ],
+)
+def test_a_change_that_does_not_fit_a_job_says_what_does(worked, verb, name, advice):
+    assert advice in worked("jobs", verb, worked.ids[name], code=6).stderr.replace("\n", " ")
+
+
+def test_states_that_a_change_does_not_fit_get_each_advice_once(worked):
+    said = worked("jobs", "cancel", "--where", "state:succeeded,failed,cancelled", code=6).stderr.replace("\n", " ")
+    succeeded, others = (
+        "a job that succeeded can only be deleted",
+        "a failed or cancelled job can be retried or deleted",
+    )
+    assert (said.count(succeeded), said.count(others)) == (1, 1)
+
+
+def test_the_history_says_who_changed_a_job_by_hand_and_why(worked):
+    job_id = worked.ids["ready"]
+    worked("jobs", "cancel", job_id, "--by", "zoe", "--reason", "not needed")
+    worked("jobs", "retry", job_id, "--by", "cid")
+    worked("jobs", "cancel", job_id, "--by", "ann")
+    reasons = [line["reason"] for line in worked.data("jobs", "show", job_id)["history"]]
+    assert reasons[1:] == ["cancelled by zoe: not needed", "retried by cid", "cancelled by ann"]
+    assert "cancelled by zoe: not needed" in worked("jobs", "show", job_id).stdout
+
+
+def a_job_that_failed(*errors: str):
+    """A job whose attempts failed with these errors; with a retry left."""
+    job = accept(NewJob(id="one", task="t", payload=b"[]"), 0)
+    for number, error in enumerate(errors, 1):
+        now = number * 10 * SECOND
+        job = claim(promote(job, now) if job.state is State.SCHEDULED else job, "w1", now, HOUR)
+        job = apply(settle(job, Failed(error), FOUR_RETRIES, now + 1, 0.5))
+    return job
+
+
+def headings_of(job) -> list[str]:
+    lines = [click.unstyle(line) for line in page(job, datetime_of(HOUR), DEFAULT)]
+    return [line for line in lines if line.startswith("error")]
+
+
+def test_a_page_shows_the_error_of_every_attempt():
+    assert headings_of(a_job_that_failed("ValueError: a")) == ["error"]
+    assert headings_of(a_job_that_failed("ValueError: a", "KeyError: b")) == [
+        "error of attempt 1",
+        "error of attempt 2",
+    ]
+    job = a_job_that_failed("ValueError: a", "ValueError: a", "KeyError: b", "ValueError: a")
+    assert headings_of(job) == ["error of attempts 1 to 2", "error of attempt 3", "error of attempt 4"]
+    text = click.unstyle("\n".join(page(job, datetime_of(HOUR), DEFAULT)))
+    assert text.count("\n  ValueError: a") == 2
+    assert text.count("\n  KeyError: b") == 1
+
+
+def test_a_page_of_a_success_shows_the_errors_before_it():
+    job = a_job_that_failed("ValueError: a")
+    now = 100 * SECOND
+    done = apply(settle(claim(promote(job, now), "w1", now, HOUR), Succeeded(), ONE_RETRY, now + 1, 0.5))
+    assert headings_of(done) == ["error of attempt 1"]
 
 
 def test_a_dry_run_counts_and_changes_nothing(worked):

@@ -151,13 +151,13 @@ def test_audit_records_of_jobs_and_tokens_are_words(rota):
     job_id = rota.enqueue("divide", "1", "0")
     rota.work()
     rota("jobs", "retry", job_id, "--reason", "again")
-    rota("jobs", "cancel", job_id)
+    rota("jobs", "cancel", job_id, "--by", "ann")
     rota("jobs", "delete", job_id)
     rota("token", "create", "--name", "ci", "--ttl", "1h")
     rota("token", "revoke", rota.data("token", "list")[0]["id"])
     says = {one["verb"]: one["says"] for one in rota.data("schedules", "changes") if one["kind"] in {"job", "token"}}
     assert says["retried"] == ["state before: failed", "task: jobs.divide", "reason: again"]
-    assert says["cancelled"] == ["state before: queued", "task: jobs.divide", "reason: cancelled by hand"]
+    assert says["cancelled"] == ["state before: queued", "task: jobs.divide", "reason: cancelled by ann"]
     assert says["deleted"] == ["state: cancelled", "task: jobs.divide"]
     assert says["revoked"] == says["created"]
     assert any(re.fullmatch(r"expires: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", line) for line in says["revoked"])

@@ -92,7 +92,7 @@ def test_a_job_is_cancelled_with_a_reason_that_is_kept(browser, shop):
         tab.page.click("button:has-text('Cancel the job')")
         assert tab.shows("1 job was cancelled")
         assert tab.shows("a mistake")
-    assert shop.app.jobs.read(job.id).cancel_reason == "a mistake"
+    assert shop.app.jobs.read(job.id).cancel_reason == "cancelled by admin: a mistake"
 
 
 def make(**fields):

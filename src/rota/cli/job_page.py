@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +17,7 @@ from rota.inspector.facts.job import job_problem
 from rota.inspector.job_life import life_of
 from rota.model.jobs.job import State, history_of, ready_at
 from rota.model.jobs.payload import unpack_call
-from rota.model.micros import SECOND, datetime_of
+from rota.model.micros import SECOND, datetime_of, micros_of
 from rota.model.why.job import span_of_attempts
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def page(job: Job, now: datetime, redaction: Redaction) -> Iterator[str]:
         yield ""
         yield heading("result")
         yield from (f"  {line}" for line in _result_lines(job, redaction))
-    if job.error:
-        yield from _error_lines(job)
+    yield from _error_sections(job, now)
 
 
 def _result_lines(job: Job, redaction: Redaction) -> list[str]:
@@ -195,11 +195,24 @@ def _lasted_words(state: State, lasted: str, *, is_last: bool) -> str:
     return f"waiting {lasted}" if is_last else f"waited {lasted}"
 
 
-def _error_lines(job: Job) -> Iterator[str]:
+def _error_sections(job: Job, now: datetime) -> Iterator[str]:
+    """The error of every attempt that failed; equal ones of attempts in a row once. A death may be the last error."""
+    failed = [(one.attempt, one.error) for one in life_of(job, micros_of(now)) if one.ending == "failed" and one.error]
+    if job.error and len(failed) < 2 and (not failed or failed[-1][1] == job.error):
+        yield from _error_lines("error", job.error)
+        return
+    for (_, error), run in groupby(enumerate(failed), key=lambda one: (one[1][0] - one[0], one[1][1])):
+        first, *others = [attempt for _, (attempt, _) in run]
+        yield from _error_lines(f"error of attempt{f's {first} to {others[-1]}' if others else f' {first}'}", error)
+    if job.error and failed[-1][1] != job.error:
+        yield from _error_lines("error", job.error)
+
+
+def _error_lines(title: str, error: str) -> Iterator[str]:
     """The traceback, its last line in red; or the error alone, if there is none."""
-    first, *trace = (job.error or "").rstrip().splitlines()
+    first, *trace = error.rstrip().splitlines()
     last = trace.pop() if trace else first
     yield ""
-    yield heading("error")
+    yield heading(title)
     yield from (f"  {printable(line)}" for line in trace)
     yield f"  {click.style(printable(last), fg='red')}"

@@ -18,7 +18,7 @@ from rota.cli.naming import one_job_id
 from rota.cli.options import by_option, on_a_store, output_option
 from rota.cli.output import Output, say, write
 from rota.cli.words import count, instant_with_millis, printable
-from rota.errors import JobNotFound
+from rota.errors import BadOption, JobNotFound
 from rota.inspector.facts.job import JobFacts, LineFacts, job_facts, job_page_facts, line_facts
 from rota.inspector.search import LOOKED_THROUGH, found_jobs, has_older, search_from
 from rota.model.micros import datetime_of
@@ -196,7 +196,7 @@ def _change(
         return
     if where is not None and chosen and not yes:
         _ask(verb, len(chosen))
-    tally = carry_out(store, verb, chosen, reason or verb.reason(""), by, _progress(verb, len(chosen)))
+    tally = carry_out(store, verb, chosen, reason or "", by, _progress(verb, len(chosen)))
     facts = BulkFacts(action=verb.name, matched=len(chosen), changed=tally.changed, left=tally.left, dry_run=False)
     out.page(facts, lambda: [_sentence(verb, tally)])
     if tally.left:
@@ -235,8 +235,8 @@ def _choose(app: App, verb: Verb, ids: tuple[str, ...], where: str | None) -> li
 def _named(store: Store, verb: Verb, name: str) -> str:
     try:
         return one_job_id(store, name)
-    except JobNotFound as err:
-        raise JobNotFound(f"{err}. Nothing was {verb.done}") from err
+    except (BadOption, JobNotFound) as err:
+        raise type(err)(f"{err}. Nothing was {verb.done}") from err
 
 
 def _show_plan(app: App, verb: Verb, ids: list[str], out: Output) -> None:

@@ -13,7 +13,7 @@ from rota.model.jobs.job import State, history_of
 from rota.model.jobs.settle import cancel, retry_by_hand
 from rota.model.micros import datetime_of, optional_instant, timeout_of
 from rota.model.option_names import FOR_VERBS
-from rota.model.reasons import reason_text
+from rota.model.reasons import reason_by_hand
 from rota.operations.audit import RANDOM, AuditedChange, add_audit_records
 from rota.sentences import sentence
 from rota.store.contract import LARGEST_PAGE, JobFilter, Page, check_limit
@@ -172,8 +172,9 @@ class Jobs:
         """The job once it has ended. It is read often at first, then less often."""
         return self._reader.wait(job_id, timeout)
 
-    def cancel(self, job_id: str, *, reason: str = reason_text("cancelled_hand"), by: str = "") -> Job[Any]:
-        """Cancel a waiting job immediately; ask a running one to stop."""
+    def cancel(self, job_id: str, *, reason: str = "", by: str = "") -> Job[Any]:
+        """Cancel a waiting job immediately; ask a running one to stop. Its history says by whom, and the reason."""
+        why = reason_by_hand("cancelled", by, reason)
         store = self._store()
         for _ in range(TRIES):
             record = self.read(job_id)
@@ -184,20 +185,22 @@ class Jobs:
                     )
                 )
             if record.state is State.RUNNING:
-                done = bool(store.request_cancels([job_id], reason))
+                done = bool(store.request_cancels([job_id], why))
             else:
-                done = not store.change_jobs([cancel(record, store.now(), reason)])
+                done = not store.change_jobs([cancel(record, store.now(), why)])
             if done:
                 verb = "asked to stop" if record.state is State.RUNNING else "cancelled"
-                self.note(job_id, verb, by, {"state": record.state.value}, {"reason": reason})
+                self.note(job_id, verb, by, {"state": record.state.value}, {"reason": reason or why})
                 return self.get(job_id)
         raise Refused(sentence("refused.moving", "job {job} kept moving; try again", job=job_id))
 
-    def retry(self, job_id: str, *, reason: str = reason_text("retried_hand"), by: str = "") -> Job[Any]:
-        """Put a failed or cancelled job back into its queue, with fresh budgets."""
+    def retry(self, job_id: str, *, reason: str = "", by: str = "") -> Job[Any]:
+        """Put a failed or cancelled job back into its queue, with fresh budgets. Its history says who did, and the
+        reason."""
+        why = reason_by_hand("retried", by, reason)
         store = self._store()
         record = self.read(job_id)
-        if store.change_jobs([retry_by_hand(record, store.now(), reason)]):
+        if store.change_jobs([retry_by_hand(record, store.now(), why)]):
             raise Refused(
                 sentence(
                     "refused.job_changed",
@@ -205,7 +208,7 @@ class Jobs:
                     job=job_id,
                 )
             )
-        self.note(job_id, "retried", by, {"state": record.state.value}, {"reason": reason})
+        self.note(job_id, "retried", by, {"state": record.state.value}, {"reason": reason or why})
         return self.get(job_id)
 
     def delete(self, job_id: str, *, by: str = "") -> None:

@@ -15,7 +15,6 @@ from rota.keywords import known_keywords_of_verbs
 from rota.model.collection import Sync, check_part, collection_of, head_of
 from rota.model.micros import check_instant, datetime_of, optional_instant
 from rota.model.option_names import FOR_VERBS
-from rota.model.reasons import reason_text
 from rota.model.schedules.schedule import Schedule
 from rota.model.sync import STATES, Status
 from rota.operations.collections import CollectionWords, SourceWords, declare_source
@@ -140,8 +139,7 @@ class Sources:
     def cancel(self, task_id: str, *, reason: str = "", by: str = "") -> SyncTask:
         """Cancel a waiting task, or ask a running one to stop; its collection is free once it has ended."""
         self.task(task_id)
-        why = reason or (reason_text("cancelled_by", by=by) if by else reason_text("cancelled_hand"))
-        return SyncTask(self._jobs.cancel(task_id, reason=why, by=by).record)
+        return SyncTask(self._jobs.cancel(task_id, reason=reason, by=by).record)
 
     def _lines(self, task_id: str, start: datetime | None, end: datetime | None) -> Iterator[LogEntry]:
         last = 0

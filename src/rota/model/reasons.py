@@ -50,10 +50,12 @@ REASONS = {
     "cancelled_hand": "cancelled by hand",
     "cancelled_task": "cancelled by the task",
     "cancelled_by": "cancelled by {by}",
+    "cancelled_by_why": "cancelled by {by}: {why}",
     "deleted_hand": "deleted by hand",
     "deleted_by": "deleted by {by}",
     "retried_hand": "retried by hand",
     "retried_by": "retried by {by}",
+    "retried_by_why": "retried by {by}: {why}",
     "replaced": "replaced by the next occurrence",
     # Why an occurrence made no job.
     "overlap": "overlap (job {job})",
@@ -80,3 +82,10 @@ LAST_DEATHS = ("kept as failed: ", "parked: ")  # how the error of a job begins 
 KEPT = KeptTexts("reason", REASONS, nested=frozenset({"reason", "lost"}), names=frozenset({"by", "tenant", "worker"}))
 reason_text = KEPT.text
 read_reason = KEPT.read
+
+
+def reason_by_hand(done: str, by: str, why: str) -> str:
+    """The reason of a job that was cancelled or retried by hand: by whom and why, as far as they are known."""
+    if not by:
+        return why or reason_text(f"{done}_hand")
+    return reason_text(f"{done}_by_why", by=by, why=why) if why else reason_text(f"{done}_by", by=by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -11,9 +12,9 @@ from rota.inspector.search import found_jobs
 from rota.model.collection import collection_of
 from rota.model.jobs.job import FINAL, WAITING, State
 from rota.model.jobs.settle import cancel, retry_by_hand
-from rota.model.reasons import reason_text
+from rota.model.reasons import reason_by_hand
 from rota.operations.audit import AuditedChange, add_audit_records
-from rota.sentences import Said, sentence
+from rota.sentences import sentence, sentence_of, with_fix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rota.inspector.search import Parameters, Search
     from rota.model.jobs.job import Job
     from rota.model.secrets.redaction import Redaction
+    from rota.sentences import Said
     from rota.store.contract import Store
 
 BATCH = 200
@@ -40,11 +42,7 @@ class Verb(NamedTuple):
     done: str  # as in "3 jobs retried"
     states: frozenset[State]  # of jobs that it fits
     act: Callable[[Store, Sequence[Job], str], Done]
-    instead: Said  # what to do about a job that it does not fit
-
-    def reason(self, by: str) -> str:
-        """Why, if the person gave no reason."""
-        return reason_text(f"{self.done}_by", by=by) if by else reason_text(f"{self.done}_hand")
+    instead: Callable[[State], Said]  # what to do about a job in a state that it does not fit
 
 
 class Tally(NamedTuple):
@@ -73,32 +71,30 @@ def _cancel(store: Store, jobs: Sequence[Job], reason: str) -> Done:
 
 
 def _delete(store: Store, jobs: Sequence[Job], reason: str) -> Done:
-    del reason  # no job is left that could store it
+    del reason
     gone = set(store.delete_jobs([job.id for job in jobs]))
     return Done([job for job in jobs if job.id in gone])
 
 
-RETRY = Verb(
-    "retry",
-    done="retried",
-    states=FINAL - {State.SUCCEEDED},
-    act=_retry,
-    instead=sentence("instead.retry", "to run a job that succeeded again, enqueue it again"),
-)
-CANCEL = Verb(
-    "cancel",
-    done="cancelled",
-    states=WAITING | {State.RUNNING},
-    act=_cancel,
-    instead=sentence("instead.cancel", "a job that has ended can only be deleted"),
-)
-DELETE = Verb(
-    "delete",
-    done="deleted",
-    states=FINAL,
-    act=_delete,
-    instead=sentence("instead.delete", "cancel a job first, then delete it"),
-)
+def _instead_of_retry(state: State) -> Said:
+    if state is State.SUCCEEDED:
+        return sentence("instead.retry", "to run a job that succeeded again, enqueue it again")
+    return sentence("instead.retry_live", "a job that has not ended can be cancelled first, then retried")
+
+
+def _instead_of_cancel(state: State) -> Said:
+    if state is State.SUCCEEDED:
+        return sentence("instead.cancel", "a job that succeeded can only be deleted")
+    return sentence("instead.cancel_ended", "a failed or cancelled job can be retried or deleted")
+
+
+def _instead_of_delete(_state: State) -> Said:
+    return sentence("instead.delete", "cancel a job first, then delete it")
+
+
+RETRY = Verb("retry", done="retried", states=FINAL - {State.SUCCEEDED}, act=_retry, instead=_instead_of_retry)
+CANCEL = Verb("cancel", done="cancelled", states=WAITING | {State.RUNNING}, act=_cancel, instead=_instead_of_cancel)
+DELETE = Verb("delete", done="deleted", states=FINAL, act=_delete, instead=_instead_of_delete)
 
 
 def fitting(verb: Verb, search: Search) -> Search:
@@ -113,7 +109,7 @@ def fitting(verb: Verb, search: Search) -> Search:
                 asked=_either(asked),
                 done=verb.done,
                 fitting=_fitting_states(verb),
-                instead=verb.instead,
+                instead=_instead(verb, asked),
             )
         )
     where = msgspec.structs.replace(search.where, states=tuple(sorted(states)))
@@ -153,33 +149,50 @@ def check_ids(store: Store, verb: Verb, ids: Sequence[str]) -> list[str]:
                     done=verb.done,
                 )
             )
-        state = found[job_id].state
-        if state not in verb.states:
+        try:
+            _check_fits(verb, found[job_id])
+        except Refused as err:
+            if len(ids) == 1:
+                raise
             raise Refused(
-                sentence(
-                    "refused.state",
-                    "job {job} is {state}, and only {fitting} jobs can be {done}; {instead}",
-                    job=job_id,
-                    state=state,
-                    fitting=_fitting_states(verb),
-                    done=verb.done,
-                    instead=verb.instead,
-                )
-            )
-        if verb is RETRY:
-            retry_by_hand(found[job_id], 0, "")  # refuses the task of a collection, and says what to do
+                sentence("refused.one_of_many", "{reason}. Nothing was {done}", reason=sentence_of(err), done=verb.done)
+            ) from err
     return list(found)
 
 
+def _check_fits(verb: Verb, job: Job) -> None:
+    if job.state not in verb.states:
+        raise Refused(
+            sentence(
+                "refused.state",
+                "job {job} is {state}, and only {fitting} jobs can be {done}; {instead}",
+                job=job.id,
+                state=job.state.value,
+                fitting=_fitting_states(verb),
+                done=verb.done,
+                instead=verb.instead(job.state),
+            )
+        )
+    if verb is RETRY:
+        retry_by_hand(job, 0, "")  # refuses the task of a collection, and says what to do
+
+
+def _instead(verb: Verb, states: Iterable[State]) -> Said:
+    """What to do about jobs in several states, each advice once."""
+    return reduce(with_fix, dict.fromkeys(verb.instead(state) for state in states))
+
+
 def carry_out(
-    store: Store, verb: Verb, ids: Sequence[str], reason: str, by: str, on_batch: Callable[[int], None]
+    store: Store, verb: Verb, ids: Sequence[str], why: str, by: str, on_batch: Callable[[int], None]
 ) -> Tally:
-    """Make the change, after reading each job once more. `on_batch` is called with the number of handled jobs."""
+    """Make the change, after reading each job once more. `why` is what the person said, or "". `on_batch` is called
+    with the number of handled jobs."""
+    reason = "" if verb is DELETE else reason_by_hand(verb.done, by, why)  # a deleted job could not store it
     changed = stopping = 0
     for batch in _batches(ids):
         jobs = [job for job in store.get_jobs(batch) if job.state in verb.states]
         done = verb.act(store, jobs, reason)
-        _note(store, verb, done, reason, by)
+        _note(store, verb, done, why or reason, by)
         changed, stopping = changed + len(done.changed), stopping + done.stopping
         on_batch(len(batch))
     return Tally(changed, len(ids) - changed, stopping)

@@ -24,7 +24,6 @@ from rota.inspector.facts.job import (
 from rota.inspector.facts.why import JobWhyFacts
 from rota.model.jobs.job import State
 from rota.model.micros import optional_instant
-from rota.model.reasons import reason_text
 from rota.operations.run_copy import run_copy
 from rota.store.contract import JobFilter, Page
 from rota.web.refusals import at_fault
@@ -188,15 +187,13 @@ def copy_job(ask: Ask) -> JobFacts:
 
 
 def retry_job(ask: Ask) -> JobFacts:
-    reason = ask.body.reason or reason_text("retried_by", by=ask.by)
-    return job_facts(ask.app.jobs.retry(ask.path.job_id, reason=reason, by=ask.by).record, internals(ask.app).redaction)
+    retried = ask.app.jobs.retry(ask.path.job_id, reason=ask.body.reason, by=ask.by)
+    return job_facts(retried.record, internals(ask.app).redaction)
 
 
 def cancel_job(ask: Ask) -> JobFacts:
-    reason = ask.body.reason or reason_text("cancelled_by", by=ask.by)
-    return job_facts(
-        ask.app.jobs.cancel(ask.path.job_id, reason=reason, by=ask.by).record, internals(ask.app).redaction
-    )
+    cancelled = ask.app.jobs.cancel(ask.path.job_id, reason=ask.body.reason, by=ask.by)
+    return job_facts(cancelled.record, internals(ask.app).redaction)
 
 
 def delete_job(ask: Ask) -> None:

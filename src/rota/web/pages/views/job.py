@@ -17,7 +17,7 @@ from rota.model.audit_record import subject_of
 from rota.model.jobs.job import State
 from rota.model.jobs.retry import MAX_DEATHS
 from rota.model.micros import datetime_of
-from rota.model.reasons import reason_text
+from rota.model.reasons import REASONS, reason_text
 from rota.operations.bulk import CANCEL, DELETE, RETRY
 from rota.operations.run_copy import original_of
 from rota.web.pages.page import Download, Flash, GoTo, Page, View, Visit
@@ -63,7 +63,7 @@ def show_job(visit: Visit) -> View:
     values = {
         **page_values(visit, facts, life, why),
         **_of_record(job),
-        "retried_by": retried_by(life, changes),
+        "retries": retries_by_hand(life, changes),
         **log_values(log_tail(store, job.id), level),
         "changes": [_change(visit, change) for change in changes],
         "original": original_of(job),
@@ -120,11 +120,20 @@ def _failed(life: list[Stage]) -> int:
     return sum(stage.ending == "failed" for stage in life)
 
 
-def retried_by(life: list[Stage], changes: list[Change]) -> dict[int, str]:
-    """Who retried the job by hand, by the position of the stage. The audit, newest first, may no longer have all."""
+def retries_by_hand(life: list[Stage], changes: list[Change]) -> dict[int, tuple[str, str]]:
+    """Who retried the job by hand, and why, by the position of the stage; "" if it is not known. The audit, newest
+    first, may no longer have all."""
     stages = [number for number, stage in enumerate(life) if stage.is_by_hand]
     names = [change.by for change in changes if change.verb == "retried"]
-    return dict(zip(reversed(stages), names, strict=False))
+    known = dict(zip(reversed(stages), names, strict=False))
+    return {number: (known.get(number, ""), _why(life[number].reason, known.get(number, ""))) for number in stages}
+
+
+def _why(reason: str, by: str) -> str:
+    """What a reason says beside that somebody retried the job."""
+    if reason == REASONS["retried_hand"]:
+        return ""
+    return reason.removeprefix(reason_text("retried_by", by=by)).removeprefix(": ") if by else reason
 
 
 def _headline(visit: Visit, job: JobPageFacts, life: list[Stage]) -> str:
@@ -257,9 +266,9 @@ def change_job(visit: Visit) -> GoTo:
     reason = visit.form.get("reason").strip()[:1_000]
     match verb:
         case "retry":
-            jobs.retry(job_id, reason=reason or reason_text("retried_by", by=visit.by), by=visit.by)
+            jobs.retry(job_id, reason=reason, by=visit.by)
         case "cancel":
-            jobs.cancel(job_id, reason=reason or reason_text("cancelled_by", by=visit.by), by=visit.by)
+            jobs.cancel(job_id, reason=reason, by=visit.by)
         case "delete":
             jobs.delete(job_id, by=visit.by)
             return GoTo(path="/jobs", flash=Flash(key="deleted", values={"n": 1}))

@@ -170,7 +170,7 @@ def change_jobs(visit: Visit) -> View | GoTo:
         return GoTo(path=back, flash=Flash(key=key, tone="warn"))
     if "sure" not in form and (scope in {"all", "cause"} or verb is DELETE):
         return _ask(visit, verb, ids, scope, search, until)
-    reason = form.get("reason").strip() or verb.reason(visit.by)
+    reason = form.get("reason").strip()
     tally = carry_out(visit.app.open(), verb, ids[:MOST_AT_ONCE], reason, visit.by, lambda _: None)
     left = tally.left + max(0, len(ids) - MOST_AT_ONCE, _asked(form.get("asked")) - len(ids))
     key = f"{verb.done}_some" if left else verb.done
