@@ -84,6 +84,13 @@ def test_an_empty_list_still_is_one(rota):
     assert said == "no job matches; write the task's whole name, for example task:jobs.greet\n"
 
 
+@pytest.mark.parametrize("verb", ["retry", "cancel", "delete"])
+def test_a_change_that_finds_no_job_says_that_it_needs_the_whole_name(worked, verb):
+    result = worked("jobs", verb, "--where", "task:divide", "--yes")
+    assert result.stderr == "no job matches; write the task's whole name, for example task:jobs.divide\n"
+    assert worked("jobs", verb, "--where", "task:jobs.nothing", "--yes").stderr == ""
+
+
 def test_a_list_says_that_there_are_more(worked):
     result = worked("jobs", "list", "-n", "2")
     assert len(result.stdout.splitlines()) == 3

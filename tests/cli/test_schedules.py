@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
 from rota.cli.schedule_page import ShownSchedule
+from rota.model.jobs.outcome import Failed, Succeeded
 from rota.model.schedules.schedule import Schedule, ScheduleSpec
+from rota.testing.store_suite.steps import claim_one, settle_job
 
 
 @pytest.fixture
@@ -87,6 +91,23 @@ def test_a_run_by_hand_prints_its_job_and_shows_as_the_last(synced):
     synced.work()
     assert "succeeded, " in synced("schedules", "list").stdout
     assert f"job {job_id}" in synced("schedules", "show", "report").stdout
+
+
+def test_a_last_run_that_waits_for_its_retry_has_a_time_and_no_duration(synced, store):
+    for outcome in (Failed("boom"), Succeeded(), Failed("boom")):
+        synced("schedules", "run-now", "report")
+        assert settle_job(store, claim_one(store, now=store.now()), outcome, now=store.now(), retries=3) == []
+        last = next(line for line in synced("schedules", "show", "report").stdout.splitlines() if "last run" in line)
+        state = "succeeded" if isinstance(outcome, Succeeded) else "retrying"
+        assert re.search(rf" {state}, (now|\d+ s ago)", synced("schedules", "list").stdout)
+        assert re.search(rf"last run +{state}{' in .*' if state == 'succeeded' else ''}, enqueued ", last)
+
+
+def test_a_schedule_with_an_argument_that_its_hint_does_not_take_is_refused(rota):
+    rota.sync()
+    words = ("schedules", "add", "x", "greet", "ann", "times=often", "--every", "1h", "--app", "jobs.py")
+    assert "argument 'times' of jobs.greet: Expected `int`, got `str`" in rota(*words, code=2).stderr.replace("\n", " ")
+    assert "x" not in [one["id"] for one in rota.data("schedules", "list")]
 
 
 def test_a_run_by_hand_that_finds_its_key_held_says_that_it_made_none(rota):

@@ -10,6 +10,7 @@ import pytest
 
 from rota import calendar, every
 from rota.cli.target import load_target
+from rota.cli.words import instant
 from rota.errors import BadOption
 from rota.inspector.facts import agenda as agenda_module
 from rota.inspector.schedule_state import schedule_problem
@@ -214,6 +215,9 @@ def test_occurrences_of_a_schedule_are_listed_oldest_first(synced, store):
     at = [datetime_of(first + number * 3600 * SECOND).isoformat() for number in range(3)]
     facts = synced.data("schedules", "occurrences", "often", "--start", at[0], "--end", at[2])
     assert [(one["outcome"], one["count"]) for one in facts] == [("queued", 1), ("skipped", 2)]
+    rows = synced("schedules", "occurrences", "often", "--start", at[0], "--end", at[2]).stdout.splitlines()
+    shown = [instant(datetime_of(first + number * 3600 * SECOND)) for number in range(3)]
+    assert [row.split("  ")[0] for row in rows[1:]] == [shown[0], f"{shown[1]} to {shown[2]}"]
     text = synced("schedules", "occurrences", "often", "--start", at[0], "--end", at[2], "-n", "1")
     assert "queued" in text.stdout
     assert "these are the oldest 1" in text.stderr

@@ -75,7 +75,7 @@ def _enqueue(
     task = internals(app).registry.get(task_name)
     arguments = read_arguments(task, words)
     request = _configured(task, **options).job(*arguments.args, **arguments.kwargs)
-    _check_types(app, task, request)
+    check_types(app, task, request)
     job = internals(app).send([request])[0]
     shown = internals(app).redaction.call(request.payload)
     _say_what_was_sent(job, request, call(task.name, shown.args, shown.kwargs))
@@ -104,7 +104,7 @@ def read_arguments(task: Task[Any, Any], words: tuple[str, ...]) -> Arguments:
     return Arguments(args, kwargs)
 
 
-def _check_types(app: App, task: Task[Any, Any], request: Request) -> None:
+def check_types(app: App, task: Task[Any, Any], request: Request) -> None:
     """A command line has no type checker, so that plain hints such as `int` count here."""
     texts = internals(app).redaction.texts(request.payload)
     misfits = [

@@ -199,6 +199,8 @@ def _change(
     tally = carry_out(store, verb, chosen, reason or "", by, _progress(verb, len(chosen)))
     facts = BulkFacts(action=verb.name, matched=len(chosen), changed=tally.changed, left=tally.left, dry_run=False)
     out.page(facts, lambda: [_sentence(verb, tally)])
+    if where is not None and not chosen and (hint := _full_name(search_from(where, store.now()))):
+        say(f"no job matches{hint}")
     if tally.left:
         say(f"{count(tally.left, 'job')} moved meanwhile and stayed as they were; run it again for those")
         click.get_current_context().exit(FAILED)

@@ -12,8 +12,9 @@ from rota.cli.options import on_a_store, output_option
 from rota.cli.output import Output, say
 from rota.cli.words import count, instant, local
 from rota.inspector.facts.schedule import OccurrenceFacts
+from rota.inspector.ledger import first_between
 from rota.inspector.wall_times import day_or_time_from, in_zone
-from rota.model.micros import datetime_of
+from rota.model.micros import SECOND, datetime_of, micros_of
 from rota.operations.specs import bound_instant
 from rota.store.contract import LARGEST_PAGE
 from rota.triggers.zone import find_zone
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rota.app import App
-    from rota.triggers.zone import Zone
+    from rota.model.schedules.schedule import Schedule
 
 USUAL = timedelta(days=7)
 
@@ -43,9 +44,10 @@ def list_occurrences(app: App, schedule_id: str, start: str | None, end: str | N
     if first > last:
         raise click.UsageError(f"--start {start} lies after the end, {instant(last)}")
     found = list(_read(app, schedule_id, first, last, limit + 1))
-    zone = find_zone(schedule.tz)
     span = f"between {instant(first)} and {instant(last)}"
-    out.rows(found[:limit], _columns(zone), OccurrenceFacts, lambda one: one, empty=f"no run was expected {span}")
+    out.rows(
+        found[:limit], _columns(schedule.record), OccurrenceFacts, lambda one: one, empty=f"no run was expected {span}"
+    )
     if len(found) > limit:
         say(f"these are the oldest {limit:,} {span}; raise --limit, or give a later --start")
 
@@ -65,10 +67,19 @@ def _read(app: App, schedule_id: str, start: datetime, end: datetime, most: int)
             return
 
 
-def _columns(zone: Zone) -> list[Column[OccurrenceFacts]]:
+def _columns(schedule: Schedule) -> list[Column[OccurrenceFacts]]:
     return [
-        Column("time", lambda one: local(zone.datetime_of(int(one.through.timestamp())))),
+        Column("time", lambda one: _times(one, schedule)),
         Column("outcome", lambda one: one.outcome if one.count == 1 else f"{one.outcome}, {count(one.count, 'time')}"),
         Column("why", lambda one: one.problem or one.reason or "-", "wrap"),
         Column("job", lambda one: one.job_id or "-"),
     ]
+
+
+def _times(one: OccurrenceFacts, schedule: Schedule) -> str:
+    """The time, or the first and the last of several."""
+    zone = find_zone(schedule.spec.tz)
+    through = micros_of(one.through)
+    last = local(zone.datetime_of(through // SECOND))
+    first = None if one.count == 1 else first_between(schedule, micros_of(one.after), through)
+    return last if first is None or first == through else f"{local(zone.datetime_of(first // SECOND))} to {last}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.app import internals
-from rota.cli.enqueue import read_arguments
+from rota.cli.enqueue import check_types, read_arguments
 from rota.cli.options import by_option, on_a_store, on_a_store_to_be
 from rota.cli.output import say, warn
 from rota.cli.schedule_options import given_of, reworded, rule_options, trigger_of
@@ -43,6 +43,7 @@ def add_schedule(app: App, schedule_id: str, task_name: str, words: tuple[str, .
     task = internals(app).registry.get(task_name)
     arguments = read_arguments(task, words)
     request = task.job(*arguments.args, **arguments.kwargs)
+    check_types(app, task, request)
     spec = make_spec(trigger, request, default_tz=app.settings.tz, **given_of(options))
     app.schedules.register([(schedule_id, spec)], Origin(), by=by, expect_version=0)
     _tell(app, "added", schedule_id)

@@ -14,6 +14,7 @@ from rota.inspector.known_schedule import KnownSchedule
 from rota.inspector.reading import all_schedules
 from rota.model.micros import SECOND, datetime_of, span_text
 from rota.model.schedules.firing import jitter_of
+from rota.model.schedules.occurrence import RETRYING
 from rota.model.schedules.origin import describe_origin
 from rota.store.contract import ScheduleFilter
 from rota.triggers import trigger_from_text
@@ -156,7 +157,7 @@ def _day_in_zone(spec: ScheduleSpec, at: int) -> str:
 
 def _last_words(shown: ShownSchedule, now: datetime) -> str:
     last = shown.record.last
-    at = last.finished_at if last.status else last.enqueued_at
+    at = last.finished_at if last.status and last.status != RETRYING else last.enqueued_at or last.finished_at
     if at is None:
         return "never"
     return f"{last.status or 'enqueued'}, {relative(datetime_of(at), now)}"
@@ -167,7 +168,8 @@ def _last_long(shown: ShownSchedule, now: datetime) -> str:
     if last.enqueued_at is None and last.finished_at is None:
         return "never"
     made = f"enqueued {beside(datetime_of(last.enqueued_at), now)}" if last.enqueued_at else ""
-    took = f" in {span(last.duration / SECOND)}" if last.duration is not None else ""
+    has_ended = last.status != RETRYING  # else the duration is that of the run before
+    took = f" in {span(last.duration / SECOND)}" if last.duration is not None and has_ended else ""
     ended = f"{last.status}{took}" if last.status else ""
     job = f"job {last.job_id}" if last.job_id else ""
     return ", ".join(words for words in (ended, made, job) if words)

@@ -154,10 +154,13 @@ def _times_before(schedule: Schedule, at: int, number: int) -> int:
 
 
 def _first_of(schedule: Schedule, occurrence: Occurrence) -> int | None:
-    if occurrence.count == 1 or problem_of(schedule) is not None:
-        return None
-    first = expected_after(schedule, occurrence.after_at)
-    return first if first is not None and first <= occurrence.through_at else None
+    return None if occurrence.count == 1 else first_between(schedule, occurrence.after_at, occurrence.through_at)
+
+
+def first_between(schedule: Schedule, after_at: int, through_at: int) -> int | None:
+    """The first expected time in after_at < t <= through_at, by the rule as it is now."""
+    first = None if problem_of(schedule) is not None else expected_after(schedule, after_at)
+    return first if first is not None and first <= through_at else None
 
 
 def _met(occurrence: Occurrence, jobs: dict[str, Job]) -> str | None:
