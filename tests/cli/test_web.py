@@ -125,7 +125,7 @@ def test_changes_by_hand_on_the_command_line_are_noted(rota):
     job = rota.enqueue("greet", "ann")
     rota("jobs", "cancel", job, "--reason", "not wanted", "--app", "jobs.py")
     rota("jobs", "retry", job, "--app", "jobs.py")
-    rota("jobs", "cancel", job, "--app", "jobs.py")
+    rota("jobs", "cancel", job, "--by", "ann", "--app", "jobs.py")
     rota("jobs", "delete", job, "--by", "bob", "--app", "jobs.py")
     rota("queues", "pause", "mail", "--app", "jobs.py")
     rota("queues", "pause", "mail", "--app", "jobs.py")
@@ -146,7 +146,7 @@ def test_changes_by_hand_on_the_command_line_are_noted(rota):
         ("retried", "job", job),
         ("cancelled", "job", job),
     ]
-    assert reasons == ["cancelled by hand", "not wanted"]
+    assert reasons == ["cancelled by ann", "not wanted"]
 
 
 def test_dev_serves_it_too_and_a_reload_keeps_the_port_and_the_token(rota, started):

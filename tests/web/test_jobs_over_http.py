@@ -86,7 +86,7 @@ def test_cancel_retry_delete_and_what_their_states_do_not_allow(stage):
     assert stage.ask("DELETE", path).status_code == 409
     assert stage.post(f"{path}/retry").status_code == 409
     assert stage.post(f"{path}/cancel", json={"reason": "not wanted"}).json()["state"] == "cancelled"
-    assert stage.get(f"{path}/history").json()["items"][-1]["reason"] == "not wanted"
+    assert stage.get(f"{path}/history").json()["items"][-1]["reason"] == "cancelled by operateer: not wanted"
     assert stage.post(f"{path}/cancel").status_code == 409
     assert stage.post(f"{path}/retry").json()["state"] == "queued"
     stage.post(f"{path}/cancel")

@@ -88,4 +88,5 @@ def reason_by_hand(done: str, by: str, why: str) -> str:
     """The reason of a job that was cancelled or retried by hand: by whom and why, as far as they are known."""
     if not by:
         return why or reason_text(f"{done}_hand")
-    return reason_text(f"{done}_by_why", by=by, why=why) if why else reason_text(f"{done}_by", by=by)
+    named = reason_text(f"{done}_by", by=by)
+    return named if why in {"", named} else reason_text(f"{done}_by_why", by=by, why=why)
