@@ -308,7 +308,8 @@ def test_an_alert_rule_about_a_schedule_or_queue_that_the_app_lacks_is_a_warning
     (rota.folder / "rota.yaml").write_text(
         "alerts:\n  a: {when: fails, schedule: hourlyy}\n  b: {when: no_worker, queue: mial}\n"
         "  c: {when: fails, schedule: other}\n  d: {when: fails, schedule: hourly}\n"
-        "  e: {when: fails, schedule: 'x*'}\n"
+        "  e: {when: fails, schedule: 'x*'}\n  f: {when: no_worker, queue: acme}\n"
+        "tenants:\n  acme: {tz: UTC, queue: acme}\n"
         "channels:\n  ops: {webhook: 'https://example.org/hook', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'}\n"
     )
     facts = json.loads(rota("lint", write(rota, "watched.py", declared), "-o", "json").stdout)

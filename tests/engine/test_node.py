@@ -149,7 +149,9 @@ def test_a_node_runs_the_services_that_were_asked_for(app, worker, scheduler):
     assert {"rescuer", "pruner", "heartbeat"} <= names
 
 
-def test_stopping_waits_for_what_runs(app, gate):
+@pytest.fixture
+def running_job(app, gate):
+    """A job that runs until the gate opens, on a node that was started for it."""
     begun = threading.Event()
 
     @app.task
@@ -161,25 +163,20 @@ def test_stopping_waits_for_what_runs(app, gate):
     app.start()
     job = hold.enqueue()
     assert begun.wait(PATIENCE)
+    return job
+
+
+def test_stopping_waits_for_what_runs(app, gate, running_job):
     stopper = threading.Thread(target=app.stop)
     stopper.start()
     gate.set()
     stopper.join(PATIENCE)
     assert not stopper.is_alive()
-    assert job.refresh().state == "succeeded"
+    assert running_job.refresh().state == "succeeded"
 
 
+@pytest.mark.usefixtures("running_job")
 def test_a_node_that_drains_says_so_in_the_store(app, gate):
-    begun = threading.Event()
-
-    @app.task
-    def hold() -> None:
-        begun.set()
-        gate.wait(PATIENCE)
-
-    app.start()
-    hold.enqueue()
-    assert begun.wait(PATIENCE)
     stopper = threading.Thread(target=app.stop)
     stopper.start()
     deadline = time.monotonic() + PATIENCE
@@ -192,20 +189,10 @@ def test_a_node_that_drains_says_so_in_the_store(app, gate):
     assert app.open().list_nodes() == []
 
 
-def test_what_outlasts_the_drain_is_handed_back_and_spends_nothing(app, gate):
-    begun = threading.Event()
-
-    @app.task
-    def hold() -> None:
-        begun.set()
-        gate.wait(PATIENCE)
-
-    app.start()
-    job = hold.enqueue()
-    assert begun.wait(PATIENCE)
+def test_what_outlasts_the_drain_is_handed_back_and_spends_nothing(app, running_job):
     app.stop(drain=0.01)
-    assert job.refresh().state == "queued"
-    assert (job.record.failures, job.record.deaths) == (0, 0)
+    assert running_job.refresh().state == "queued"
+    assert (running_job.record.failures, running_job.record.deaths) == (0, 0)
 
 
 def test_stopping_now_returns_everything_at_once(app, gate):

@@ -26,13 +26,14 @@ from rota.config.words import meant, shown_path
 from rota.deploy.deploy import further_mistakes, survey_deploy
 from rota.engine.executors.sources import task_in
 from rota.errors import BadPayload, BadSettings, BadTarget, RotaError, UnknownTask
+from rota.model.collection import sync_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rota.app import App
     from rota.cli.lint_code import Salvage
-    from rota.config.declared import FileSource
+    from rota.config.declared import Declarations, FileSource
     from rota.config.loader import Resolved
     from rota.deploy.deploy import Deploy
     from rota.tasks.task import Task
@@ -157,7 +158,8 @@ def _app(app: App, found: Resolved | None, missing: frozenset[str] = frozenset()
         if _last(source.task) not in missing:
             yield from _source(app, source, tuple(complaints))
     yield from _document_queues(app, missing)
-    yield from _alerts(app, deploy)
+    yield from _alerts(app)
+    yield from _watched(app, deploy, found.declared)
     for schedule_id, spec in internals(app).declared.items():
         if internals(app).registry.find(spec.task) is None:
             yield Check("schedules", "problem", f"{schedule_id} runs {spec.task}, a task that this app does not have")
@@ -176,17 +178,27 @@ def _document_queues(app: App, missing: frozenset[str]) -> Iterator[Check]:
                 yield Check("documents", "problem", finding.message, finding.command)
 
 
-def _alerts(app: App, deploy: Deploy) -> Iterator[Check]:
+def _alerts(app: App) -> Iterator[Check]:
     """Rules and channels that do not fit together, and what this machine has no setting or variable for."""
     plan = app.alerts.plan
     yield from (Check("alerts", "problem", complaint) for complaint in plan.mistakes())
     todo = "set it where the nodes run; on this machine it may be missing"
     yield from (Check("alerts", "warning", complaint, todo) for complaint in plan.missing())
+
+
+def _watched(app: App, deploy: Deploy, declared: Declarations) -> Iterator[Check]:
+    """Alert rules about one schedule or queue that nothing declares."""
     schedules = {name: spec for _, specs in deploy.parts() for name, spec in specs.items()}
-    queues = [task.options.queue for task in internals(app).registry] + [spec.queue for spec in schedules.values()]
-    known = {"schedule": [*schedules], "queue": [*queues, *(app.settings.worker.queues or ())]}
-    for rule in plan.rules.values():
-        if rule.is_exact and rule.selects not in known.get(rule.kind, [rule.selects]):
+    queues = {
+        *(task.options.queue for task in internals(app).registry),
+        *(spec.queue for spec in schedules.values()),
+        *(tenant.options["queue"] for tenant in declared.tenants if "queue" in tenant.options),
+        *(source.options["queue"] for source in declared.sources if "queue" in source.options),
+        *(app.settings.worker.queues or ()),
+    }
+    known: dict[str, Collection[str]] = {"schedule": schedules, "queue": queues}
+    for rule in app.alerts.plan.rules.values():
+        if rule.is_exact and rule.selects not in known.get(rule.kind, (rule.selects,)) and not sync_of(rule.selects):
             close = meant(rule.selects, known[rule.kind])
             finding = f"alert rule {rule.name} watches the {rule.kind} {rule.selects}, which the app does not declare"
             todo = f"did you mean {close}?" if close else f"keep it if the {rule.kind} is made at run time"
